@@ -1,0 +1,683 @@
+"""Read Claude Code transcripts: where they are, what they hold, what of it lives, and a bounded report of it.
+
+This is the one module that the skills of cc-carryover share. The original is scripts/cc_transcript.py; the copies beside
+the skills' scripts are made by scripts/vendor.py and never edited. Standard library only, Python 3.9 or newer.
+
+Data flows one way through four rooms, in this order:
+
+    place         config root, folder names, worktrees, live clients, prompt history
+    records       a transcript as a stream of lines, each line narrowed once into a typed Record
+    conversation  which records live, what the person said, exchanges, calls joined with their results
+    report        clean, mask, cut, escape; sections that share one bound; the command line
+
+and `find_session` stands at the end, where all four are known. Nothing here writes, and nothing here knows a skill.
+"Measured" in a comment means: seen on client 2.1.332 and 2.1.197 on Linux.
+"""
+from __future__ import annotations
+
+import argparse
+import bisect
+import json
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime, timezone
+from typing import IO, Any, NamedTuple, NoReturn, Optional
+
+VERSION = "0.1.0"
+
+UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.I)
+FOLDER_UNITS = 200  # the client cuts a folder name there and adds a hash of the path
+BLOCK_BYTES = 1 << 18  # one read of a transcript; larger blocks cost memory and gain nothing
+EAGER_BYTES = 2_048  # a shorter line is parsed at once, a longer one by its head and tail where its shape is known
+EDGE_BYTES = 1 << 16  # how much of a file's head and tail is read to list it, at first
+TITLE_CHARS = 80  # a title made from a first prompt is cut there
+MASK_WINDOW = 200_000  # of a longer text only head and tail can be shown, so only they are cleaned and masked
+CLIENT_LIMIT = 29_500  # the client hands the model a 2 KB preview of anything over 30,000 characters
+SMALLEST_BOUND = 2_000  # below it not even the first and the last prompts fit with their tags
+
+
+class Refusal(Exception):
+    """The request cannot be met: one line that says what, where, and what to do next. `main` ends with status 1."""
+
+
+# ---------------------------------------------------------------------------------------------------------------- place
+
+
+def utf16_length(text: str) -> int:
+    """Length of `text` in UTF-16 units, the way JavaScript, and so the client's limits, count it."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def path_hash(path: str) -> str:
+    """The client's hash of a long path: h = 31*h + unit over its UTF-16 units, signed 32 bits, absolute, in base 36."""
+    raw, value = path.encode("utf-16-le", "surrogatepass"), 0
+    for low, high in zip(raw[::2], raw[1::2]):
+        value = (value * 31 + low + 256 * high) & 0xFFFFFFFF
+    value = abs(value - (1 << 32) if value & 0x80000000 else value)
+    digits = ""
+    while value or not digits:
+        value, rest = divmod(value, 36)
+        digits = "0123456789abcdefghijklmnopqrstuvwxyz"[rest] + digits
+    return digits
+
+
+def folder_name(directory: str) -> str:
+    """Name of the folder below `projects` that holds the sessions of `directory` (not reversible)."""
+    name = re.sub(r"[^A-Za-z0-9]", lambda unit: "-" if unit[0] <= "\uffff" else "--", directory)
+    return name if len(name) <= FOLDER_UNITS else f"{name[:FOLDER_UNITS]}-{path_hash(directory)}"
+
+
+def config_root() -> str:
+    """Absolute path of the client's configuration folder. The variable is taken as it is: no ~, relative to the cwd."""
+    named = os.environ.get("CLAUDE_CONFIG_DIR")
+    if not named:
+        return os.path.join(os.path.expanduser("~"), ".claude")
+    return os.path.abspath(named if named.isascii() else normalized(named))
+
+
+def normalized(text: str) -> str:
+    """`text` in Unicode's composed form (NFC)."""
+    import unicodedata  # seldom needed, and every import counts in a 40 ms run
+
+    return unicodedata.normalize("NFC", text)
+
+
+def projects_roots() -> list[str]:
+    """The folders that hold project folders. An empty CLAUDE_CONFIG_DIR makes the client write to ./projects."""
+    roots = [os.path.join(config_root(), "projects")]
+    if os.environ.get("CLAUDE_CONFIG_DIR") == "":
+        roots.append(os.path.abspath("projects"))
+    return roots
+
+
+def project_folders(directory: str) -> list[str]:
+    """Paths of the folders that may hold sessions of `directory`, the likeliest first; they need not exist.
+
+    CLAUDE_CODE_PROJECT_DIR_NAME replaces the name, only together with CLAUDE_CONFIG_DIR and only if it is a plain one.
+    """
+    named = os.environ.get("CLAUDE_CODE_PROJECT_DIR_NAME", "")
+    if os.environ.get("CLAUDE_CONFIG_DIR") and re.fullmatch(r"[A-Za-z0-9-]+", named):
+        return [os.path.join(projects_roots()[0], named)]
+    spellings = [directory, normalized(directory)]
+    if os.name == "nt":  # an editor writes c:, a terminal C:, and the client keeps what it is given
+        spellings += [spelling[:1].swapcase() + spelling[1:] for spelling in spellings if spelling[1:2] == ":"]
+    names = [folder_name(spelling) for spelling in dict.fromkeys(spellings)]
+    found = [os.path.join(root, name) for root in projects_roots() for name in dict.fromkeys(names)]
+    if len(names[0]) > FOLDER_UNITS:  # other clients hash differently: a cwd inside the file has to prove these
+        found += [path for path in all_folders() if os.path.basename(path).startswith(names[0][:FOLDER_UNITS])]
+    return list(dict.fromkeys(found))
+
+
+def all_folders() -> list[str]:
+    """Paths of all project folders."""
+    found = []
+    for root in projects_roots():
+        try:
+            with os.scandir(root) as entries:
+                found += sorted(entry.path for entry in entries if entry.is_dir())
+        except OSError:
+            continue
+    return found
+
+
+def worktrees(directory: str) -> list[str]:
+    """Other working trees of the git repository that holds `directory`, read from git's own files (no process)."""
+    top = directory
+    while not os.path.exists(os.path.join(top, ".git")):
+        top, below = os.path.dirname(top), top
+        if top == below:
+            return []
+    git = os.path.join(top, ".git")
+    if os.path.isfile(git):  # a linked tree: "gitdir: <main>/.git/worktrees/<name>"
+        pointer = read_small(git).partition("gitdir:")[2].strip()
+        git = os.path.dirname(os.path.dirname(os.path.join(top, pointer))) if pointer else git
+    found = [os.path.dirname(git)]
+    trees = os.path.join(git, "worktrees")
+    for name in sorted(os.listdir(trees)) if os.path.isdir(trees) else []:
+        found.append(os.path.dirname(read_small(os.path.join(trees, name, "gitdir")).strip()))
+    return [tree for tree in dict.fromkeys(found) if tree and tree != top]
+
+
+def read_small(path: str) -> str:
+    """Text of a small file, empty where it cannot be read."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read(EDGE_BYTES)
+    except OSError:
+        return ""
+
+
+def session_files(folders: Iterable[str]) -> Iterator[str]:
+    """Paths of the transcripts that lie directly in `folders`; agent-*.jsonl beside them are sub-agents' (old clients)."""
+    for folder in folders:
+        try:
+            with os.scandir(folder) as entries:
+                names = [entry.name for entry in entries if entry.name.endswith(".jsonl") and not entry.name.startswith("agent-") and entry.is_file()]
+        except OSError:
+            continue
+        for name in sorted(names):
+            yield os.path.join(folder, name)
+
+
+def own_session() -> Optional[str]:
+    """Id of the session that runs this command, None at a shell."""
+    return os.environ.get("CLAUDE_CODE_SESSION_ID") or None
+
+
+def live_sessions() -> set[str]:
+    """Ids of the sessions that are open in a client now. The files can be stale after a crash, so the process is asked."""
+    folder, found = os.path.join(config_root(), "sessions"), set()
+    for name in os.listdir(folder) if os.path.isdir(folder) else []:
+        for state in parse_line(read_small(os.path.join(folder, name)).encode()).objects:
+            pid, session = state.get("pid"), state.get("sessionId")
+            if isinstance(pid, int) and isinstance(session, str) and is_running(pid):
+                found.add(session.lower())
+    return found
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process has this number. On Windows, where signal 0 would end it, the file is believed."""
+    if os.name == "nt" or not 0 < pid < 1 << 31:
+        return os.name == "nt"
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+class Typed(NamedTuple):
+    """One entry of the client's prompt history: what a person typed, when (seconds), where, in which session."""
+
+    text: str
+    time: float
+    project: str
+    session: str
+
+
+def prompt_history() -> Iterator[Typed]:
+    """The prompt history in the order it was typed. It outlives the transcripts."""
+    try:
+        file = open(os.path.join(config_root(), "history.jsonl"), "rb")
+    except OSError:
+        return
+    with file:
+        for _, data in read_lines(file):
+            for entry in parse_line(data).objects:
+                stamp = entry.get("timestamp")
+                yield Typed(string(entry.get("display")), stamp / 1000 if isinstance(stamp, (int, float)) else 0.0,
+                            string(entry.get("project")), string(entry.get("sessionId")).lower())
+
+
+def cleared_before(session: str, project: str) -> Optional[str]:
+    """Id of the session that /clear ended to begin `session`, None where the history does not tell.
+
+    The /clear stands just before the new session's first entry. Other clients write between the two, so a clear that
+    another new session has followed is spent.
+    """
+    seen: set[str] = set()
+    waiting: list[str] = []
+    for entry in prompt_history():
+        if entry.project != project:
+            continue
+        if entry.session not in seen:
+            seen.add(entry.session)
+            cleared = waiting.pop() if waiting else None
+            if entry.session == session:
+                return cleared
+        if entry.text.split()[:1] == ["/clear"]:
+            waiting.append(entry.session)
+    return waiting[-1] if waiting else None
+
+
+# -------------------------------------------------------------------------------------------------------------- records
+
+
+class Parsed(NamedTuple):
+    """The JSON objects of one line, and whether some of the line could not be read."""
+
+    objects: list[dict[str, Any]]
+    damaged: bool
+
+
+DECODER = json.JSONDecoder(strict=False)  # raw control characters inside strings are kept, as text
+RECORD_START = re.compile(r'\{\s*"(?:parentUuid|type)"\s*:')
+
+
+def read_lines(file: IO[bytes], end: Optional[int] = None) -> Iterator[tuple[int, bytes]]:
+    """(offset, bytes) of each line of `file`, which was opened as bytes; split at \\n only, blank lines left out."""
+    offset = file.tell()
+    for data in file:
+        if len(data) > 2 or data.strip():
+            yield offset, data
+        offset += len(data)
+        if end is not None and offset >= end:
+            return
+
+
+def parse_line(data: bytes) -> Parsed:
+    """What one line holds: usually one object; two where a write was glued to the next; none of a torn one's stub."""
+    text = data.decode("utf-8", "replace").strip("\ufeff\0 \t\r\n")
+    objects: list[dict[str, Any]] = []
+    damaged, at = False, 0
+    while at < len(text):
+        try:
+            value, at = DECODER.raw_decode(text, at)
+            objects += [value] if isinstance(value, dict) else []
+            at += len(text[at:at + 4096]) - len(text[at:at + 4096].lstrip("\0 \t\r"))
+        except (ValueError, RecursionError):
+            damaged = True
+            following = RECORD_START.search(text, at + 1)
+            at = following.start() if following else len(text)
+    return Parsed(objects, damaged)
+
+
+def string(value: object) -> str:
+    """`value` if it is text, else the empty string."""
+    return value if isinstance(value, str) else ""
+
+
+def mapping(value: object) -> dict[str, Any]:
+    """`value` if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def array(value: object) -> list[Any]:
+    """`value` if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def number(value: object) -> int:
+    """`value` if it is a whole number, else 0."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+class Text(NamedTuple):
+    """A text block."""
+
+    text: str
+
+
+class Thinking(NamedTuple):
+    """A thinking block; its text is mostly empty."""
+
+    text: str
+
+
+class Image(NamedTuple):
+    """A picture or document: its media type and the length of its data in bytes."""
+
+    media_type: str
+    size: int
+
+
+class Call(NamedTuple):
+    """A tool call. `input` is an object in all but odd files."""
+
+    id: str
+    name: str
+    input: Any
+
+    def argument(self, *names: str) -> str:
+        """The first of these arguments that is given, as text; empty where none is."""
+        given = mapping(self.input)
+        for name in names:
+            value = given.get(name)
+            if value:
+                return value if isinstance(value, str) else " ".join(value) if all_strings(value) else json.dumps(value, ensure_ascii=False)
+        return ""
+
+
+class Output(NamedTuple):
+    """What a call gave back: the result block's text, and the client's own detail of it (its shape depends on the tool)."""
+
+    text: str
+    detail: Any
+
+
+class Result:
+    """A tool result. What it says is read from the file when it is asked for: results are most of a transcript."""
+
+    __slots__ = ("call_id", "is_error", "record")
+
+    def __init__(self, call_id: str, is_error: bool, record: Record) -> None:
+        self.call_id, self.is_error, self.record = call_id, is_error, record
+
+    def read(self) -> Output:
+        """The text and the detail, empty where the line can no longer be read."""
+        fields = self.record.fields()
+        for block in array(mapping(fields.get("message")).get("content")):
+            if mapping(block).get("type") == "tool_result" and string(block.get("tool_use_id")) == self.call_id:
+                return Output(flat_text(block.get("content")), fields.get("toolUseResult"))
+        return Output("", None)
+
+
+def all_strings(value: object) -> bool:
+    """Whether `value` is a list of texts."""
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def flat_text(content: object) -> str:
+    """Text of a result's content: a string, a list of blocks, or nothing."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(filter(None, (block_text(block) for block in array(content))))
+
+
+def block_text(block: object) -> str:
+    """Text of one content block; what is no text is named in brackets."""
+    if isinstance(block, str):
+        return block
+    fields = mapping(block)
+    kind = string(fields.get("type"))
+    if kind == "text":
+        return string(fields.get("text"))
+    if kind in ("image", "document"):
+        return f"[{media_type(fields)}]"
+    return f"[{kind}: {string(fields.get('tool_name'))}]" if kind == "tool_reference" else f"[{kind}]" if kind else ""
+
+
+def media_type(block: dict[str, Any]) -> str:
+    """Media type of a picture or document block."""
+    return string(mapping(block.get("source")).get("media_type")) or string(block.get("type"))
+
+
+class Compaction(NamedTuple):
+    """What a compact_boundary says of itself. The uuids are None where it names none."""
+
+    trigger: str
+    pre_tokens: int
+    head: Optional[str]
+    anchor: Optional[str]
+    tail: Optional[str]
+    kept_anchor: Optional[str]
+    kept: tuple[str, ...]
+
+
+class Usage(NamedTuple):
+    """Tokens of one API answer: what it read (the context), and what it wrote."""
+
+    context: int
+    output: int
+
+
+class Record:
+    """One line of a transcript, narrowed. `uuid` and `parent` are the links of the chain; other fields are empty by default."""
+
+    __slots__ = ("transcript", "offset", "size", "line", "kind", "uuid", "parent", "logical_parent", "sidechain", "timestamp", "session",
+                 "blocks", "meta", "summary", "origin", "local", "message_id", "model", "usage", "api_error", "denial", "cwd", "branch",
+                 "entrypoint", "subtype", "compaction", "queued", "source_call", "forked_from")
+
+    def __init__(self, transcript: Transcript, offset: int, size: int, kind: str, uuid: str, parent: Optional[str],
+                 sidechain: bool, timestamp: str) -> None:
+        self.transcript, self.offset, self.size, self.line = transcript, offset, size, 0
+        self.kind, self.uuid, self.parent, self.sidechain, self.timestamp = kind, uuid, parent, sidechain, timestamp
+        self.logical_parent: Optional[str] = None
+        self.session = ""
+        self.blocks: tuple[Any, ...] = ()
+        self.meta = self.summary = self.local = self.api_error = self.queued = False
+        self.origin = self.message_id = self.model = self.denial = self.cwd = self.branch = self.entrypoint = self.subtype = ""
+        self.source_call = self.forked_from = ""
+        self.usage: Optional[Usage] = None
+        self.compaction: Optional[Compaction] = None
+
+    def fields(self) -> dict[str, Any]:
+        """The whole record as the file has it now, read anew; empty where it is gone or cannot be parsed."""
+        for fields in parse_line(self.transcript.read(self.offset, self.size)).objects:
+            if string(fields.get("uuid")) == self.uuid:
+                return fields
+        return {}
+
+    def texts(self) -> list[str]:
+        """The texts of its text blocks."""
+        return [block.text for block in self.blocks if isinstance(block, Text) and block.text]
+
+    def calls(self) -> list[Call]:
+        """Its tool calls."""
+        return [block for block in self.blocks if isinstance(block, Call)]
+
+    def results(self) -> list[Result]:
+        """Its tool results."""
+        return [block for block in self.blocks if isinstance(block, Result)]
+
+
+def narrow(transcript: Transcript, offset: int, size: int, fields: dict[str, Any]) -> Record:
+    """The typed view of a parsed chain record."""
+    kind = string(fields.get("type"))
+    record = Record(transcript, offset, size, kind, string(fields.get("uuid")), fields.get("parentUuid") if isinstance(fields.get("parentUuid"), str) else None,
+                    fields.get("isSidechain") is True, string(fields.get("timestamp")))
+    record.session = intern_string(fields.get("sessionId"))
+    record.cwd, record.branch = intern_string(fields.get("cwd")), intern_string(fields.get("gitBranch"))
+    record.entrypoint = intern_string(fields.get("entrypoint"))
+    record.forked_from = string(mapping(fields.get("forkedFrom")).get("sessionId"))
+    record.meta = fields.get("isMeta") is True or fields.get("isVisibleInTranscriptOnly") is True
+    if kind in ("user", "assistant"):
+        narrow_message(record, fields)
+    elif kind == "attachment":
+        attachment = mapping(fields.get("attachment"))
+        record.subtype = intern_string(attachment.get("type"))
+        record.queued = record.subtype == "queued_command" and attachment.get("commandMode") == "prompt"
+        record.origin = string(mapping(attachment.get("origin")).get("kind"))
+        if record.queued:
+            record.blocks = narrow_blocks(record, attachment.get("prompt"))
+    elif kind == "system":
+        record.subtype = intern_string(fields.get("subtype"))
+        record.blocks = narrow_blocks(record, fields.get("content"))
+        if isinstance(fields.get("logicalParentUuid"), str):
+            record.logical_parent = fields["logicalParentUuid"]
+        if record.subtype == "compact_boundary":
+            record.compaction = narrow_compaction(mapping(fields.get("compactMetadata")))
+    return record
+
+
+def narrow_message(record: Record, fields: dict[str, Any]) -> None:
+    """Fill in what user and assistant records alone carry."""
+    message = mapping(fields.get("message"))
+    record.blocks = narrow_blocks(record, message.get("content"))
+    record.summary = fields.get("isCompactSummary") is True
+    record.message_id, record.model = string(message.get("id")), intern_string(message.get("model"))
+    record.api_error = fields.get("isApiErrorMessage") is True
+    record.origin = string(mapping(fields.get("origin")).get("kind"))
+    record.local = fields.get("rowSource") == "local" and not record.origin
+    record.source_call = string(fields.get("sourceToolUseID"))
+    if record.kind == "user":
+        rejected = string(fields.get("toolUseResult")).startswith("User rejected")
+        record.denial = string(fields.get("toolDenialKind")) or ("user-rejected" if rejected else "")
+    usage = mapping(message.get("usage"))
+    if usage:
+        context = sum(number(usage.get(name)) for name in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"))
+        record.usage = Usage(context, number(usage.get("output_tokens")))
+
+
+def intern_string(value: object) -> str:
+    """A text that most records repeat, kept once."""
+    return sys.intern(value) if type(value) is str else ""
+
+
+def narrow_blocks(record: Record, content: object) -> tuple[Any, ...]:
+    """Content blocks of a message: Text, Thinking, Image, Call and Result; unknown kinds become a Text that names them."""
+    if isinstance(content, str):
+        return (Text(content),)
+    found: list[Any] = []
+    for block in array(content):
+        fields = mapping(block)
+        kind = string(fields.get("type"))
+        if kind == "tool_result":
+            found.append(Result(string(fields.get("tool_use_id")), fields.get("is_error") is True, record))
+        elif kind == "tool_use":
+            found.append(Call(string(fields.get("id")), string(fields.get("name")), fields.get("input")))
+        elif kind in ("thinking", "redacted_thinking"):
+            found.append(Thinking(string(fields.get("thinking"))))
+        elif kind in ("image", "document"):
+            found.append(Image(media_type(fields), len(string(mapping(fields.get("source")).get("data"))) * 3 // 4))
+        elif kind == "text" or isinstance(block, str):
+            found.append(Text(block_text(block)))
+    return tuple(found)
+
+
+def narrow_compaction(metadata: dict[str, Any]) -> Compaction:
+    """The boundary's metadata. Both ways to name what was preserved are kept; the walk decides which holds."""
+    segment, kept = mapping(metadata.get("preservedSegment")), mapping(metadata.get("preservedMessages"))
+    uuids = kept.get("allUuids") or kept.get("uuids")
+    return Compaction(string(metadata.get("trigger")), number(metadata.get("preTokens")), optional(segment.get("headUuid")), optional(segment.get("anchorUuid")),
+                      optional(segment.get("tailUuid")), optional(kept.get("anchorUuid")), tuple(uuid for uuid in array(uuids) if isinstance(uuid, str)))
+
+
+def optional(value: object) -> Optional[str]:
+    """`value` if it is a text that is not empty, else None."""
+    return value if isinstance(value, str) and value else None
+
+
+CHAIN_KINDS = frozenset(("user", "assistant", "attachment", "system", "progress"))
+TITLE_KINDS = {"custom-title": "customTitle", "ai-title": "aiTitle", "agent-name": "agentName"}  # the better first
+SIDE_KINDS = frozenset((*TITLE_KINDS, "last-prompt", "summary"))  # the only side records that are read
+CHAIN_HEAD = re.compile(rb'\{"parentUuid":(?:null|"([^"\\]{1,64})"),"isSidechain":(true|false),(?:"[a-zA-Z]+":"[^"\\]*",)*?'
+                        rb'(?:"type":"(user)","message":\{"role":"user","content":\[\{(?:"type":"tool_result"|"tool_use_id":")|"attachment":\{"type":"([a-z_]+)")')
+LINK_TAIL = re.compile(rb',"uuid":"([^"\\]{1,64})","timestamp":"([^"\\]{1,40})"')
+CALL_ID = re.compile(rb'"tool_use_id":"([^"\\]*)"')
+
+
+def kind_of_side_record(data: bytes) -> Optional[str]:
+    """Type of a line that is one whole side record written by the client, None for any other line.
+
+    The byte tests are sound: inside a JSON string a quote is always escaped, so they only ever meet the structure.
+    """
+    if not data.startswith(b'{"type":"') or not data.endswith((b"}\n", b"}\r\n")) or data.find(b'"parentUuid":') >= 0:
+        return None
+    kind = data[9:data.find(b'"', 9)].decode("latin-1")
+    return None if kind in CHAIN_KINDS or kind in SIDE_KINDS or data.find(b'}{"', len(data) - 512) >= 0 else kind
+
+
+def recognise(transcript: Transcript, offset: int, data: bytes) -> Optional[Record]:
+    """The Record of a long tool result or attachment that the client wrote, from its head and tail alone, else None.
+
+    What it does not hold (the text, the detail) is read by `fields()` when somebody asks. A test proves that the
+    reading of whole lines gives the same records.
+    """
+    head = CHAIN_HEAD.match(data, 0, 1024)
+    if not head or not data.endswith((b'"}\n', b'"}\r\n')) or data.find(b'"gitBranch":"', len(data) - 512) < 0:
+        return None
+    if data.find(b'{"parentUuid":', 1) >= 0:  # a stub with another record glued to it
+        return None
+    parent, attachment = head[1], head[4]
+    if attachment:
+        at = data.rfind(b',"type":"attachment","uuid":"') + len(b',"type":"attachment"')
+        if attachment == b"queued_command" or at < head.end():
+            return None
+    else:
+        at = data.find(b']},"uuid":"', head.end()) + 2
+    link = LINK_TAIL.match(data, at) if at > 2 else None
+    if not link:
+        return None
+    record = Record(transcript, offset, len(data), "attachment" if attachment else "user", link[1].decode("utf-8", "replace"),
+                    parent.decode("utf-8", "replace") if parent else None, head[2] == b"true", link[2].decode("utf-8", "replace"))
+    record.session = transcript.session_hint
+    if attachment:
+        record.subtype = attachment.decode("latin-1")
+        return record
+    if data.count(b'"tool_use_id":"', 0, at) != 1 or data.find(b'"toolDenialKind"', at) >= 0 or data.find(b'"toolUseResult":"User rejected', at) >= 0:
+        return None
+    call = CALL_ID.search(data, 0, at)
+    if not call:
+        return None
+    record.blocks = (Result(call[1].decode("utf-8", "replace"), data.find(b'"is_error":true', head.end(), at) >= 0, record),)
+    return record
+
+
+class Pin(NamedTuple):
+    """A last-prompt record: the leaf that the client noted."""
+
+    leaf: str
+    explicit: bool
+
+
+class Transcript:
+    """A session's file, read once: its chain records in file order, its titles and pins, and how much was damaged."""
+
+    def __init__(self, path: str, file: IO[bytes]) -> None:
+        self.path, self.file = path, file
+        self.id = os.path.splitext(os.path.basename(path))[0]
+        self.session_hint = sys.intern(self.id)
+        self.records: list[Record] = []
+        self.loose: list[Record] = []  # chain kinds without a uuid: they have a place in the file but no link
+        self.titles: dict[str, str] = {}
+        self.summary_title = ""
+        self.pin: Optional[Pin] = None
+        self.damaged = 0
+        self.size = 0
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Bytes of one line, fewer where the file has shrunk."""
+        try:
+            self.file.seek(offset)
+            return self.file.read(size)
+        except (OSError, ValueError):
+            return b""
+
+    def take_line(self, offset: int, data: bytes, whole: bool) -> None:
+        """Add what one line holds; `whole` reads it all even where head and tail would do."""
+        if not whole:
+            if len(data) > EAGER_BYTES and (record := recognise(self, offset, data)):
+                self.add(record)
+                return
+            if kind_of_side_record(data):
+                return
+        objects, damaged = parse_line(data)
+        if damaged and not objects:  # only its inside is damaged: its head and tail still link the chain
+            if len(data) > EAGER_BYTES and (record := recognise(self, offset, data)):
+                self.add(record)
+                return
+            if kind_of_side_record(data):
+                return
+        self.damaged += damaged
+        for fields in objects:
+            self.take_object(offset, len(data), fields)
+
+    def take_object(self, offset: int, size: int, fields: dict[str, Any]) -> None:
+        """Add one parsed object: a chain record has a uuid, a side record has none."""
+        kind = string(fields.get("type"))
+        if kind in TITLE_KINDS:
+            self.titles[kind] = string(fields.get(TITLE_KINDS[kind]))
+        elif kind == "last-prompt" and isinstance(fields.get("leafUuid"), str):
+            self.pin = Pin(fields["leafUuid"], fields.get("explicit") is True)
+        elif kind == "summary" and not fields.get("uuid"):
+            self.summary_title = string(fields.get("summary"))
+        elif string(fields.get("uuid")) and kind not in SIDE_KINDS:
+            self.add(narrow(self, offset, size, fields))
+        elif kind in CHAIN_KINDS:
+            loose = narrow(self, offset, size, fields)
+            loose.line = len(self.records)
+            self.loose.append(loose)
+
+    def add(self, record: Record) -> None:
+        """Append a chain record."""
+        record.line = len(self.records)
+        self.records.append(record)
+
+
+def read_transcript(path: str, whole: bool = False) -> Transcript:
+    """Read a transcript once, up to its last complete line. `whole` parses every line (the slow path, for proof).
+
+    The file stays open for `Record.fields`. Raises Refusal where it is no readable file.
+    """
+    try:
+        if not os.path.isfile(path):
+            what = "is a directory, not a transcript" if os.path.isdir(path) else "is no regular file" if os.path.exists(path) else "does not exist"
+            raise Refusal(f"{path} {what}; give the path of a .jsonl file")
+        file = open(path, "rb", buffering=BLOCK_BYTES)
+    except (OSError, ValueError) as error:
+        raise Refusal(f"cannot read {path}: {getattr(error, 'strerror', None) or error}; check the path and its permissions") from error
+    transcript = Transcript(os.fspath(path), file)
+    take = transcript.take_line
+    try:
+        for offset, data in read_lines(file):
+            take(offset, data, whole)
+            transcript.size = offset + len(data)
+    except OSError as error:
+        raise Refusal(f"cannot read {path}: {error.strerror}; nothing was changed") from error
+    return transcript
