@@ -463,7 +463,7 @@ def narrow(transcript: Transcript, offset: int, size: int, fields: dict[str, Any
         record.subtype = intern_string(attachment.get("type"))
         record.queued = record.subtype == "queued_command" and attachment.get("commandMode") == "prompt"
         record.origin = string(mapping(attachment.get("origin")).get("kind"))
-        if record.queued:
+        if record.subtype == "queued_command":
             record.blocks = narrow_blocks(record, attachment.get("prompt"))
     elif kind == "system":
         record.subtype = intern_string(fields.get("subtype"))
@@ -681,3 +681,351 @@ def read_transcript(path: str, whole: bool = False) -> Transcript:
     except OSError as error:
         raise Refusal(f"cannot read {path}: {error.strerror}; nothing was changed") from error
     return transcript
+
+
+# --------------------------------------------------------------------------------------------------------- conversation
+
+
+class Prompt(NamedTuple):
+    """What a person said: the text as typed, and how: "typed", "queued" (while the agent worked), "command" (/x), "shell" (! x)."""
+
+    text: str
+    how: str
+
+
+ENVELOPE = re.compile(r"<(local-command-stdout|local-command-stderr|local-command-caveat|bash-stdout|bash-stderr|task-notification|system-reminder|teammate-message"
+                      r"|cross-session-message|ide_opened_file|ide_selection|user-prompt-submit-hook|session-start-hook)\b[^>]*>.*?</\1>", re.S)
+HARNESS_STARTS = ("Caveat: The messages below", "[Request interrupted by user", "Stop hook feedback:", "[SYSTEM NOTIFICATION")
+COMMAND_NAME = re.compile(r"<command-name>\s*(/?[^<]*?)\s*</command-name>")
+COMMAND_ARGS = re.compile(r"<command-args>(.*?)</command-args>", re.S)
+SHELL_INPUT = re.compile(r"\s*<bash-input>(.*?)</bash-input>", re.S)
+SHELL_OUTPUT = re.compile(r"<bash-(stdout|stderr)>(.*?)</bash-\1>", re.S)
+LOCAL_COMMANDS = frozenset("/add-dir /agents /branch /clear /compact /config /context /copy /cost /doctor /effort /exit /export /fast /help /hooks /ide /login /logout "
+                           "/mcp /memory /model /output-style /permissions /plugin /quit /release-notes /rename /resume /rewind /status /statusline /tasks "
+                           "/terminal-setup /theme /todos /upgrade /usage /vim".split())  # they never reach the model
+
+
+def strip_envelopes(text: str) -> str:
+    """`text` without the harness's envelopes that stand before or after a person's own words."""
+    while (envelope := ENVELOPE.match(text.lstrip())) is not None:
+        text = text.lstrip()[envelope.end():]
+    return "" if text.startswith(HARNESS_STARTS) else text
+
+
+def command_line(text: str) -> str:
+    """`/x args` of a slash command's record, empty for any other text."""
+    name = COMMAND_NAME.search(text) if text.lstrip().startswith(("<command-name>", "<command-message>")) else None
+    if not name:
+        return ""
+    args = COMMAND_ARGS.search(text)
+    return f"/{name[1].lstrip('/')} {args[1].strip() if args else ''}".strip()
+
+
+def prompt_of(record: Record) -> Optional[Prompt]:
+    """What the person said in this record, None where nobody did. The one place that knows what a prompt is (format.md 3)."""
+    if record.sidechain or record.meta or record.summary or record.origin not in ("", "human"):
+        return None
+    if not (record.kind == "user" or record.queued) or any(isinstance(block, Result) for block in record.blocks):
+        return None
+    parts = [strip_envelopes(text) for text in record.texts()]
+    text = "\n".join(part for part in parts if part.strip())
+    if shell := SHELL_INPUT.match(text):
+        return Prompt(f"! {shell[1]}", "shell")
+    if command := command_line(text):
+        return None if record.local or command.split()[0] in LOCAL_COMMANDS else Prompt(command, "command")
+    pictures = "[image]" if any(isinstance(block, Image) for block in record.blocks) else ""
+    said = "\n".join(part for part in (text, "" if "[image]" in text else pictures) if part.strip())
+    return Prompt(said, "queued" if record.queued else "typed") if said.strip() else None
+
+
+def local_command(record: Record) -> str:
+    """A slash command that never reached the model (/clear, /model, ...), empty for other records."""
+    if record.sidechain or record.kind not in ("user", "system") or prompt_of(record):
+        return ""
+    return command_line("".join(record.texts()))
+
+
+def unescaped(text: str) -> str:
+    """Shell output as it was: the client stores it XML-escaped once."""
+    return text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"').replace("&#39;", "'").replace("&amp;", "&")
+
+
+class JoinedCall(NamedTuple):
+    """A call with the record it stands in, and its result, None where it never came back."""
+
+    call: Call
+    record: Record
+    result: Optional[Result]
+
+    @property
+    def denied(self) -> bool:
+        """Whether the person refused it."""
+        return self.result is not None and self.result.record.denial == "user-rejected"
+
+    @property
+    def failed(self) -> bool:
+        """Whether it gave an error or was not let through."""
+        return self.result is not None and (self.result.is_error or bool(self.result.record.denial))
+
+
+class Exchange:
+    """A prompt and what followed until the next one. `n` counts the person's prompts from 1; 0 is what came before any."""
+
+    __slots__ = ("n", "prompt", "record", "live", "replies", "calls", "notices", "shell_output", "interrupted", "errors", "last")
+
+    def __init__(self, n: int, prompt: Prompt, record: Record, live: bool) -> None:
+        self.n, self.prompt, self.record, self.live = n, prompt, record, live
+        self.replies: list[Text] = []
+        self.calls: list[JoinedCall] = []
+        self.notices: list[str] = []
+        self.shell_output = ""
+        self.interrupted = False
+        self.errors = 0
+        self.last = record
+
+
+class Conversation:
+    """A transcript's records sorted by what became of them.
+
+    live       what the client sends after --resume, in that order
+    earlier    what a compaction took away, in the order it happened; some of it can be live too (preserved records)
+    abandoned  main-chain records on no path to the leaf: rewound, cancelled, or another client's branch
+    exchanges  earlier and live together, each record once
+    """
+
+    def __init__(self, transcript: Transcript) -> None:
+        self.transcript = transcript
+        self.live: list[Record] = []
+        self.earlier: list[Record] = []
+        self.abandoned: list[Record] = []
+        self.exchanges: list[Exchange] = []
+        self.summaries: list[Record] = []
+        self.commands: list[str] = []
+        self.compactions = 0
+
+    def records(self) -> list[Record]:
+        """Earlier and live records, each once, in the order they happened."""
+        known = {record.uuid for record in self.earlier}
+        return self.earlier + [record for record in self.live if record.uuid not in known]
+
+
+class Chain:
+    """The links between main-chain records: parents, bridges over gaps, and what each compaction re-parented."""
+
+    def __init__(self, transcript: Transcript) -> None:
+        self.all = transcript.records
+        self.by_uuid: dict[str, Record] = {}
+        for record in transcript.records:
+            known = self.by_uuid.get(record.uuid)
+            if known is None or (known.parent is None and record.parent is not None and record.kind == known.kind):
+                self.by_uuid[record.uuid] = record
+        self.main = sorted((record for record in self.by_uuid.values() if not record.sidechain), key=lambda record: record.line)
+        self.lines = [record.line for record in self.main]
+        self.boundaries = [record for record in self.main if record.compaction]
+        self.summary_after = {boundary.uuid: self.find_summary(boundary) for boundary in self.boundaries}
+        self.boundaries = [boundary for boundary in self.boundaries if self.summary_after[boundary.uuid]]
+        self.moved: list[dict[str, str]] = []  # per boundary: uuid -> parent after that compaction
+        for boundary in self.boundaries:
+            self.moved.append(self.reparented(boundary))
+
+    def find_summary(self, boundary: Record) -> Optional[Record]:
+        """The summary that belongs to a boundary; one without is no compaction."""
+        for record in self.main[bisect.bisect_right(self.lines, boundary.line):]:
+            if record.summary:
+                return record
+            if record.compaction:
+                return None
+        return None
+
+    def reparented(self, boundary: Record) -> dict[str, str]:
+        """The new parents that preserving records gives: head under the anchor, what hung there under the tail."""
+        compaction, level = boundary.compaction, len(self.moved)
+        if compaction is None:
+            return {}
+        kept: list[str] = []
+        anchor = compaction.anchor
+        if compaction.head in self.by_uuid and compaction.anchor in self.by_uuid and compaction.tail in self.by_uuid:
+            path = [record.uuid for record in self.walk(self.by_uuid[compaction.tail or ""], level)]
+            kept = path[path.index(compaction.head or ""):] if compaction.head in path else []
+            moves = {kept[0]: anchor or ""} if kept else {}
+        else:
+            anchor = compaction.kept_anchor
+            kept = [uuid for uuid in compaction.kept if uuid in self.by_uuid]
+            moves = dict(zip(kept, [anchor or "", *kept])) if anchor in self.by_uuid else {}
+        if not moves:
+            return {}
+        moves.update((record.uuid, kept[-1]) for record in self.main if record.uuid not in kept and self.parent_uuid(record, level) == anchor)
+        return moves
+
+    def parent_uuid(self, record: Record, level: int) -> Optional[str]:
+        """Uuid of the parent as it is after the first `level` compactions, None for a root."""
+        for moved in reversed(self.moved[:level]):
+            if record.uuid in moved:
+                return moved[record.uuid]
+        if record.parent is None and record.compaction and not self.summary_after.get(record.uuid):
+            return record.logical_parent
+        return record.parent
+
+    def parent(self, record: Record, level: int) -> Optional[Record]:
+        """The parent record; a missing one is bridged to the nearest earlier main-chain record of the same session."""
+        uuid = self.parent_uuid(record, level)
+        if uuid is None:
+            return None
+        known = self.by_uuid.get(uuid)
+        return known if known and not known.sidechain else self.before(record)
+
+    def before(self, record: Record) -> Optional[Record]:
+        """The nearest main-chain record of the same session that stands before `record` in the file."""
+        for other in reversed(self.main[:bisect.bisect_left(self.lines, record.line)]):
+            if other.session == record.session:
+                return other
+        return None
+
+    def walk(self, leaf: Record, level: int) -> list[Record]:
+        """From the root to `leaf`. In a cycle the file's order is the best there is."""
+        path: list[Record] = []
+        seen: set[str] = set()
+        step: Optional[Record] = leaf
+        while step is not None:
+            if step.uuid in seen:
+                return self.main
+            seen.add(step.uuid)
+            path.append(step)
+            step = self.parent(step, level)
+        return path[::-1]
+
+    def leaf(self, pin: Optional[Pin]) -> Record:
+        """The record that a resume continues from: the last in the file, unless a pin names another branch."""
+        last, level = self.main[-1], len(self.moved)
+        pinned = self.by_uuid.get(pin.leaf) if pin else None
+        if pin is None or pinned is None or pinned.sidechain:
+            return last
+        if pin.explicit:
+            return pinned
+        if pinned.uuid in {record.uuid for record in self.history(last, level)}:
+            return last
+        below = {pinned.uuid}
+        newest = pinned
+        for record in self.main:
+            parent = self.parent(record, level)
+            if parent and parent.uuid in below:
+                below.add(record.uuid)
+                newest = record
+        return newest
+
+    def history(self, leaf: Record, level: int) -> list[Record]:
+        """The path to `leaf`, across compactions, each record once, in the order it happened."""
+        path = self.walk(leaf, level)
+        root = path[0]
+        if root in self.boundaries and (before := self.by_uuid.get(root.logical_parent or "") or self.before(root)):
+            older = self.history(before, self.boundaries.index(root)) if before.line < root.line else []
+            known = {record.uuid for record in older}
+            return older + [record for record in path if record.uuid not in known]
+        return path
+
+    def with_parallels(self, path: list[Record]) -> list[Record]:
+        """`path` and what hangs beside it: rows of the same answer, and the results of its calls (format.md 2)."""
+        on_path = {record.uuid for record in path}
+        rows: dict[str, list[Record]] = {}
+        results: dict[str, list[Record]] = {}
+        for record in self.main:
+            if record.kind == "assistant" and record.message_id:
+                rows.setdefault(record.message_id, []).append(record)
+            elif record.kind == "user" and record.uuid not in on_path:
+                for result in record.results():
+                    results.setdefault(result.call_id, []).append(record)
+        found, placed = [], set()
+        for record in path:
+            group = [row for row in rows.get(record.message_id, [record]) if row.uuid not in placed] if record.kind == "assistant" else [record]
+            if record.uuid in placed:
+                continue
+            beside = [result for row in group for call in row.calls() for result in results.get(call.id, ())]
+            for item in [*group, *sorted(beside, key=lambda item: item.line)]:
+                if item.uuid not in placed:
+                    placed.add(item.uuid)
+                    found.append(item)
+        return found
+
+
+def read_conversation(transcript: Transcript) -> Conversation:
+    """Sort a transcript's records into live, earlier and abandoned, and cut them into exchanges."""
+    conversation = Conversation(transcript)
+    chain = Chain(transcript)
+    if not chain.main:
+        return conversation
+    level = len(chain.moved)
+    leaf = chain.leaf(transcript.pin)
+    conversation.live = chain.with_parallels(chain.walk(leaf, level))
+    happened = chain.with_parallels(chain.history(leaf, level))
+    live = {record.uuid for record in conversation.live}
+    first_new = next((at for at, record in enumerate(happened) if record is conversation.live[0]), 0)
+    conversation.earlier = happened[:first_new]
+    known = live | {record.uuid for record in conversation.earlier}
+    conversation.abandoned = [record for record in chain.main if record.uuid not in known]
+    conversation.compactions = sum(boundary.uuid in known for boundary in chain.boundaries)
+    cut_into_exchanges(conversation, live)
+    return conversation
+
+
+def cut_into_exchanges(conversation: Conversation, live: set[str]) -> None:
+    """Fill in the exchanges: a new one at each prompt, calls joined with their results by id."""
+    records = conversation.records()
+    results = {result.call_id: result for record in records for result in record.results()}
+    loose = [record for record in conversation.transcript.loose if prompt_of(record)]
+    opened: Optional[Exchange] = None
+    for record in merged(records, loose):
+        prompt = prompt_of(record)
+        if prompt or opened is None:
+            if not prompt and record.kind != "assistant":
+                note_harness_record(conversation, opened, record)
+                continue
+            number_of = (opened.n if opened else 0) + bool(prompt)
+            opened = Exchange(number_of, prompt or Prompt("", "none"), record, record.uuid in live)
+            conversation.exchanges.append(opened)
+        if record.kind == "assistant":
+            add_answer(opened, record, results)
+        elif not prompt:
+            note_harness_record(conversation, opened, record)
+
+
+def merged(records: list[Record], loose: list[Record]) -> Iterator[Record]:
+    """`records` with those that have no link set in by their place in the file."""
+    waiting = list(loose)
+    for record in records:
+        while waiting and waiting[0].line <= record.line:
+            yield waiting.pop(0)
+        yield record
+    yield from waiting
+
+
+def add_answer(exchange: Exchange, record: Record, results: dict[str, Result]) -> None:
+    """Add one row of an answer to its exchange; what the harness says in the agent's role counts as an error only."""
+    if is_synthetic(record):
+        exchange.errors += record.api_error
+        return
+    exchange.replies += [Text(text) for text in record.texts() if text.strip()]
+    exchange.calls += [JoinedCall(call, record, results.get(call.id)) for call in record.calls()]
+    exchange.last = record
+
+
+def is_synthetic(record: Record) -> bool:
+    """Whether the harness speaks in the agent's role: an API error, "No response requested."."""
+    return record.api_error or record.model == "<synthetic>"
+
+
+def note_harness_record(conversation: Conversation, exchange: Optional[Exchange], record: Record) -> None:
+    """Keep what matters of a record that is neither prompt nor answer: summaries, notices, interruptions, shell output."""
+    if record.summary:
+        conversation.summaries.append(record)
+        return
+    if command := local_command(record):
+        conversation.commands.append(command)
+    text = "\n".join(record.texts())
+    if exchange is None or not text:
+        return
+    if text.startswith("[Request interrupted by user"):
+        exchange.interrupted = True
+    elif "<task-notification>" in text and not record.meta:
+        exchange.notices.append(text)
+    elif text.startswith("<bash-std"):
+        exchange.shell_output = unescaped("\n".join(part for _, part in SHELL_OUTPUT.findall(text) if part))
