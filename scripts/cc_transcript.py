@@ -813,8 +813,8 @@ class Chain:
     """The links between main-chain records: parents, bridges over gaps, and what each compaction re-parented."""
 
     def __init__(self, transcript: Transcript) -> None:
-        self.all = transcript.records
         self.by_uuid: dict[str, Record] = {}
+        self.last_line = {record.uuid: record.line for record in transcript.records}
         for record in transcript.records:
             known = self.by_uuid.get(record.uuid)
             if known is None or (known.parent is None and record.parent is not None and record.kind == known.kind):
@@ -872,13 +872,31 @@ class Chain:
         if uuid is None:
             return None
         known = self.by_uuid.get(uuid)
+        if known and known.kind == "progress":
+            return self.beside_progress(record, known)
         return known if known and not known.sidechain else self.before(record)
 
-    def before(self, record: Record) -> Optional[Record]:
-        """The nearest main-chain record of the same session that stands before `record` in the file."""
-        for other in reversed(self.main[:bisect.bisect_left(self.lines, record.line)]):
-            if other.session == record.session:
-                return other
+    def beside_progress(self, record: Record, progress: Record) -> Record:
+        """Where a link through old hook progress leads: those rows hang beside a call's result, and answers hang on both sides.
+
+        The parent is the newest earlier record below the call that the progress belongs to, so that nothing is lost.
+        """
+        call, seen = progress, {record.uuid}
+        while call.kind == "progress" and call.uuid not in seen and call.parent in self.by_uuid:
+            seen.add(call.uuid)
+            call = self.by_uuid[call.parent or ""]
+        nearest = self.before(record, skip="progress")
+        above = nearest
+        while above and above is not call and above.uuid not in seen and above.line > call.line:
+            seen.add(above.uuid)
+            above = self.by_uuid.get(above.parent or "")
+        return nearest if nearest and above is call else progress
+
+    def before(self, record: Record, skip: str = "") -> Optional[Record]:
+        """The nearest main-chain record of the same session that stands before `record` in the file, not of kind `skip`."""
+        for at in range(bisect.bisect_left(self.lines, record.line) - 1, -1, -1):
+            if self.main[at].session == record.session and self.main[at].kind != skip:
+                return self.main[at]
         return None
 
     def walk(self, leaf: Record, level: int) -> list[Record]:
@@ -917,11 +935,20 @@ class Chain:
         """The path to `leaf`, across compactions, each record once, in the order it happened."""
         path = self.walk(leaf, level)
         root = path[0]
-        if root in self.boundaries and (before := self.by_uuid.get(root.logical_parent or "") or self.before(root)):
+        if root in self.boundaries and (before := self.compacted_leaf(root)):
             older = self.history(before, self.boundaries.index(root)) if before.line < root.line else []
             known = {record.uuid for record in older}
             return older + [record for record in path if record.uuid not in known]
         return path
+
+    def compacted_leaf(self, boundary: Record) -> Optional[Record]:
+        """The last record that a compaction took away: the logical parent, unless that is only an old row written again."""
+        named = self.by_uuid.get(boundary.logical_parent or "")
+        at = self.boundaries.index(boundary)
+        since = self.boundaries[at - 1].line if at else -1
+        if named and (named.line > since or self.last_line[named.uuid] < since):
+            return named
+        return self.before(boundary)
 
     def with_parallels(self, path: list[Record]) -> list[Record]:
         """`path` and what hangs beside it: rows of the same answer, and the results of its calls (format.md 2)."""
@@ -1029,3 +1056,576 @@ def note_harness_record(conversation: Conversation, exchange: Optional[Exchange]
         exchange.notices.append(text)
     elif text.startswith("<bash-std"):
         exchange.shell_output = unescaped("\n".join(part for _, part in SHELL_OUTPUT.findall(text) if part))
+
+
+# --------------------------------------------------------------------------------------------------------------- report
+
+
+ANSI = re.compile("(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|\x1b[@-Z\\\\-_]")
+UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
+XML_ESCAPES = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;", ord("\r"): "&#13;"}
+ATTRIBUTE_ESCAPES = {**XML_ESCAPES, ord('"'): "&quot;", ord("\n"): "&#10;", ord("\t"): "&#9;"}
+SECRETS = (  # (kind, pattern); where a pattern has a group "keep", that much of the text stays
+    ("private key", re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.S)),
+    ("authorization", re.compile(r"(?P<keep>\bAuthorization[\"']?\s*[:=]\s*[\"']?)(?:(?:Bearer|Basic|Token|Digest)\s+)?[^\s\"',;]{6,}", re.I)),
+    ("password in URL", re.compile(r"(?P<keep>\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{0,100}:)[^\s/@]{1,200}(?=@)", re.I)),
+    ("api key", re.compile(r"\b(?:sk|pk|rk)[-_](?:ant-|live_|test_|proj-)?[A-Za-z0-9_-]{20,}")),
+    ("token", re.compile(r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abeoprs]-[\w-]{10,}|npm_[A-Za-z0-9]{30,}|pypi-[\w-]{40,}|AIza[\w-]{30,}|ya29\.[\w.-]{20,}|hf_[A-Za-z0-9]{30,})")),
+    ("access key id", re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b")),
+    ("web token", re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}\.?[\w-]*")),
+    ("secret", re.compile(r"(?P<keep>\b[\w-]*(?:secret|token|passwd|password|api_?key|access_?key|private_?key|_key|credential)s?[\"']?\s*[=:]\s*[\"']?)"
+                          r"(?!\[masked)(?=[^\s\"',;&]*[0-9])[^\s\"',;&]{12,}", re.I)),
+    ("secret", re.compile(r"(?P<keep>\b[A-Z0-9_]*(?:SECRET|TOKEN|PASSWORD|PASSWD)[A-Z0-9_]*=[\"']?)(?!\[masked)[^\s\"',;&]{4,}")),
+)
+
+
+def mask(text: str) -> str:
+    """`text` with credentials replaced by `[masked: kind]`; hashes, UUIDs and prose stay."""
+    for kind, pattern in SECRETS:
+        text = pattern.sub(lambda found, kind=kind: f"{found.groupdict().get('keep') or ''}[masked: {kind}]", text)  # type: ignore[misc]
+    return text
+
+
+def clean(text: str) -> str:
+    """`text` without colour codes, and with everything XML or a terminal cannot take replaced by U+FFFD."""
+    if text.isascii() and text.isprintable():
+        return text
+    text = UNFIT.sub("\ufffd", ANSI.sub("", text))
+    return text if text.isascii() else "".join("\ufffd" if ord(c) & 0xFFFE == 0xFFFE else c for c in text) if max(text) > "\uffff" else text
+
+
+def cut(text: str, limit: int) -> str:
+    """`text` in at most `limit` UTF-16 units, its head and tail kept and the number of characters left out said between."""
+    if len(text) <= limit // 2 or utf16_length(text) <= limit:
+        return text
+    mark = f" [… {len(text):,} characters, cut …] "
+    room = limit - utf16_length(mark)
+    if room < 24:  # no room for both ends
+        return within(text, max(limit - 1, 0)) + "…"
+    head = within(text, room * 2 // 3)
+    tail = within(text[-(room - room * 2 // 3):][::-1], room - room * 2 // 3)[::-1]
+    return f"{head}{mark}{tail}" if (left := len(text) - len(head) - len(tail)) <= 0 else f"{head}{mark.replace(f'{len(text):,}', f'{left:,}')}{tail}"
+
+
+def within(text: str, units: int) -> str:
+    """The longest head of `text` that has at most `units` UTF-16 units."""
+    head = text[:units]
+    return head if head.isascii() else head.encode("utf-16-le", "surrogatepass")[:units * 2].decode("utf-16-le", "ignore")
+
+
+class Quoter:
+    """Makes text fit for the report: masked (unless told not to) before it is cut, cleaned, cut, escaped. The only way in."""
+
+    def __init__(self, show_secrets: bool = False) -> None:
+        self.show_secrets = show_secrets
+
+    def plain(self, text: str, limit: int = MASK_WINDOW) -> str:
+        """`text` cleaned, masked and cut, not yet escaped."""
+        if len(text) > MASK_WINDOW:  # the window is far wider than any cut, so no secret is parted by it
+            text = cut(text, MASK_WINDOW)
+        text = clean(text)
+        return cut(text if self.show_secrets else mask(text), limit)
+
+    def text(self, text: str, limit: int = MASK_WINDOW) -> str:
+        """`text` as the content of an element."""
+        return self.plain(text, limit).translate(XML_ESCAPES)
+
+    def line(self, text: str, limit: int) -> str:
+        """`text` as content on one line."""
+        return cut(" ".join(self.plain(text).split()), limit).translate(XML_ESCAPES)
+
+    def attributes(self, given: dict[str, object]) -> str:
+        """` name="value"` for each that is not None or empty; values are cut at 300."""
+        return "".join(f' {name}="{self.plain(str(value), 300).translate(ATTRIBUTE_ESCAPES)}"' for name, value in given.items() if value not in (None, ""))
+
+
+def element(name: str, attributes: str, content: str) -> str:
+    """An element whose attributes and content are escaped already."""
+    return f"<{name}{attributes}>{content}</{name}>" if content else f"<{name}{attributes}/>"
+
+
+class Item(NamedTuple):
+    """One entry of a section. `render(cap)` gives its XML with its texts cut at `cap`; the lower `rank`, the longer it stays.
+
+    An item of rank below 0 is shown whatever lies between, cut as far as it takes.
+    """
+
+    rank: float
+    render: Callable[[int], str]
+
+
+class Section(NamedTuple):
+    """A part of a report. `items` stand in the order they are shown; their texts are cut between `floor` and `ceiling` units.
+
+    `weight` is its claim on the room where there is not enough for all; `total` is how many entries there are to show.
+    """
+
+    name: str
+    attributes: str
+    items: list[Item]
+    weight: float
+    floor: int
+    ceiling: int
+    total: int
+    more: str = ""
+
+
+class Fitted(NamedTuple):
+    """A section as it was laid out: its XML and how many entries it shows."""
+
+    section: Section
+    xml: str
+    shown: int
+
+
+SMALLEST_CAP = 24  # a text cut shorter says nothing
+
+
+def fit(section: Section, room: int) -> Fitted:
+    """Lay out a section in `room` units: all items with texts as long as possible; at the floor the last in rank go first."""
+    wrapper = len(section.name) * 2 + len("<></>\n") + utf16_length(section.attributes)
+    room -= wrapper
+    cap = section.ceiling
+    while True:
+        pieces = [item.render(cap) for item in section.items]
+        if sum(map(utf16_length, pieces)) <= room or cap <= section.floor:
+            break
+        cap = max(section.floor, cap * 7 // 10)
+    kept: dict[int, str] = {}
+    for at in sorted(range(len(pieces)), key=lambda at: section.items[at].rank):
+        piece, smaller = pieces[at], cap
+        while utf16_length(piece) > room and (section.items[at].rank < 0 or not kept) and smaller > SMALLEST_CAP:
+            smaller = max(SMALLEST_CAP, smaller // 2)
+            piece = section.items[at].render(smaller)
+        if utf16_length(piece) <= room:
+            kept[at] = piece
+            room -= utf16_length(piece)
+    if not kept:
+        return Fitted(section, "", 0)
+    return Fitted(section, element(section.name, section.attributes, "".join(kept[at] for at in sorted(kept))) + "\n", len(kept))
+
+
+def share_out(room: int, demands: list[int], weights: list[float]) -> list[int]:
+    """Split `room` by weight; who needs less than its share leaves the rest to the others."""
+    granted, wanting = [0] * len(demands), set(range(len(demands)))
+    while wanting and room > 0:
+        unit = room / sum(weights[at] for at in wanting)
+        modest = {at for at in wanting if demands[at] <= unit * weights[at]}
+        for at in modest or wanting:
+            granted[at] = demands[at] if modest else int(unit * weights[at])
+        room -= sum(granted[at] for at in modest)
+        wanting = wanting - modest if modest else set()
+    return granted
+
+
+def lay_out(sections: list[Section], room: int) -> list[Fitted]:
+    """Lay out the sections in `room` units together. What one leaves over goes to those after it, then to the first again."""
+    full = [fit(section, 1 << 40) for section in sections]
+    demands = [utf16_length(fitted.xml) for fitted in full]
+    if sum(demands) <= room:
+        return full
+    granted = share_out(room, demands, [section.weight for section in sections])
+    fitted: list[Fitted] = [full[at] if demands[at] <= granted[at] else fit(section, granted[at]) for at, section in enumerate(sections)]
+    spare = room - sum(utf16_length(one.xml) for one in fitted)
+    for at, section in enumerate(sections):
+        used = utf16_length(fitted[at].xml)
+        if used < demands[at] and spare > SMALLEST_CAP:
+            better = full[at] if demands[at] <= used + spare else fit(section, used + spare)
+            if utf16_length(better.xml) <= used + spare:
+                spare += used - utf16_length(better.xml)
+                fitted[at] = better
+    return fitted
+
+
+def evenly(count: int) -> list[float]:
+    """Ranks 0..1 for `count` places such that any number of the lowest ones lies evenly spread (bit-reversed order)."""
+    width = max(count - 1, 1).bit_length()
+    return [int(f"{at:0{width}b}"[::-1], 2) / (1 << width) for at in range(count)]
+
+
+def seconds(timestamp: str) -> Optional[float]:
+    """A record's ISO time as seconds since 1970, None where it is none."""
+    try:
+        when = datetime.fromisoformat(timestamp.replace("Z", "+00:00"))
+        return (when if when.tzinfo else when.replace(tzinfo=timezone.utc)).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def ago(then: Optional[float], now: float) -> str:
+    """How long ago in words, such as "3 h ago"; empty where the time is not known."""
+    if then is None:
+        return ""
+    past = max(now - then, 0)
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if past >= size:
+            return f"{int(past // size)} {unit} ago"
+    return "just now"
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that says what is wrong in one line, and ends with status 2."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {clean(message)}; see --help\n")
+
+
+def build_base_parser(prog: str, description: str, epilog: str, default_bound: int) -> Parser:
+    """The options that all skills share: which session, how much, masking, where the arguments come from."""
+    parser = Parser(prog=prog, description=description, epilog=epilog, allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter)
+    which = parser.add_argument_group("which session (default: the latest of this project)")
+    which.add_argument("ref", nargs="*", metavar="REF", help="a path, an id, text with an id in it, an id prefix of 4 or more, 'this', or a title")
+    which.add_argument("--id", metavar="ID", help="this session id")
+    which.add_argument("--title", metavar="TITLE", help="the session with this title")
+    which.add_argument("--file", metavar="PATH", help="this transcript file")
+    which.add_argument("--latest", action="store_true", help="the latest session of the project (the one just cleared comes first)")
+    which.add_argument("--exclude", metavar="ID", action="append", default=[], help="never take this session as the latest; can be repeated")
+    which.add_argument("--project", metavar="DIR", default="", help="the project's directory (default: the current one)")
+    which.add_argument("--all-projects", action="store_true", help="look in all projects")
+    parser.add_argument("--max-chars", metavar="N", type=int, default=default_bound, help=f"bound of the whole output in UTF-16 units, at least {SMALLEST_BOUND:,} (default {default_bound:,})")
+    parser.add_argument("--show-secrets", action="store_true", help="do not mask credentials")
+    parser.add_argument("--args-stdin", action="store_true", help="read options and words from standard input, as the slash command does")
+    parser.add_argument("--version", action="version", version=f"{prog} {VERSION}")
+    return parser
+
+
+def parse_arguments(parser: Parser, argv: list[str]) -> argparse.Namespace:
+    """Parsed arguments. With --args-stdin the text on standard input is added: leading options, then free text, kept as it is."""
+    if "--args-stdin" in argv:
+        argv = [word for word in argv if word != "--args-stdin"] + split_arguments(parser, sys.stdin.buffer.read().decode("utf-8", "replace"))
+        arguments = parser.parse_args(argv)
+        arguments.args_stdin = True
+    else:
+        arguments = parser.parse_args(argv)
+    if arguments.max_chars < SMALLEST_BOUND:
+        parser.error(f"--max-chars must be at least {SMALLEST_BOUND}")
+    arguments.asked_chars = arguments.max_chars
+    if arguments.args_stdin:
+        arguments.max_chars = min(arguments.max_chars, CLIENT_LIMIT)
+    return arguments
+
+
+LEADING_OPTION = re.compile(r"\s*(--[A-Za-z][\w-]*)(?:=(\"[^\"]*\"|'[^']*'|\S*))?(?=\s|$)")
+OPTION_VALUE = re.compile(r"\s+(\"[^\"]*\"|'[^']*'|\S+)")
+
+
+def split_arguments(parser: Parser, text: str) -> list[str]:
+    """The words of a slash command's arguments: its leading options with their values, then all the rest as one word."""
+    takes_value = {name for action in parser._actions if action.nargs != 0 for name in action.option_strings}
+    words: list[str] = []
+    while (option := LEADING_OPTION.match(text)) is not None:
+        words.append(option[1])
+        text, value = text[option.end():], option[2]
+        if value is None and option[1] in takes_value and (following := OPTION_VALUE.match(text)):
+            value, text = following[1], text[following.end():]
+        if value is not None:
+            words[-1] += "=" + (value[1:-1] if value[:1] in "\"'" and value[:1] == value[-1:] and len(value) > 1 else value)
+    text = text.strip()
+    return [*words, "--", text] if text else words
+
+
+def serve(parser: Parser, job: Callable[[argparse.Namespace], str], argv: Optional[list[str]]) -> int:
+    """Run a skill's job and print its report. Returns the exit status: 0 done, 1 refused in one line."""
+    try:
+        report = job(parse_arguments(parser, sys.argv[1:] if argv is None else argv))
+    except Refusal as refusal:
+        print(f"{parser.prog}: {cut(' '.join(clean(str(refusal)).split()), 1500)}".encode("ascii", "backslashreplace").decode(), file=sys.stderr)
+        return 1
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(report.encode("utf-8", "replace"))
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:  # the reader has seen enough; the interpreter must not complain at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+# --------------------------------------------------------------------------------------------------- finding a session
+
+
+class Card(NamedTuple):
+    """A session as a list shows it, read from the head and the tail of its file.
+
+    `time` is that of the last conversation record in seconds (0: none); `prompt` the first thing the person said;
+    `directories` the cwds seen; `headless` whether `claude -p` or an SDK wrote it; `sidechain` whether a sub-agent did.
+    """
+
+    path: str
+    id: str
+    time: float
+    prompt: str
+    directories: tuple[str, ...]
+    headless: bool
+    sidechain: bool
+    branch: str
+
+
+def read_card(path: str) -> Optional[Card]:
+    """The card of a transcript, None where the file cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            holder = Transcript(path, file)
+            for offset, data in read_lines(file):
+                holder.take_line(offset, data, False)
+                if offset > EDGE_BYTES and any(prompt_of(record) for record in holder.records[-8:]):
+                    break
+            head = list(holder.records)
+            tail, width = head, EDGE_BYTES
+            while file.tell() < size and (tail is head or not any(is_conversation(record) for record in tail) and width < 2 * size):
+                width *= 4
+                file.seek(max(0, size - width))
+                if size > width:
+                    file.readline()
+                ending = Transcript(path, file)
+                for offset, data in read_lines(file):
+                    ending.take_line(offset, data, False)
+                tail = ending.records
+    except OSError:
+        return None
+    spoken = [record for record in head if prompt_of(record)]
+    times = [seconds(record.timestamp) or 0.0 for record in tail if is_conversation(record)]
+    first = next((prompt.text for prompt in map(prompt_of, spoken) if prompt), "") or next((command for command in map(local_command, head) if command), "")
+    conversing = bool(spoken) or any(record.kind == "assistant" for record in (*head, *tail))
+    return Card(path, holder.id, times[-1] if times and conversing else 0.0, first, tuple(dict.fromkeys(record.cwd for record in (*head, *tail) if record.cwd)),
+                any(record.entrypoint.startswith("sdk") for record in tail[-20:]), bool(head) and all(record.sidechain for record in (*head, *tail)),
+                next((record.branch for record in reversed(tail) if record.branch), ""))
+
+
+def is_conversation(record: Record) -> bool:
+    """Whether this record is a turn of the conversation, not the harness's bookkeeping."""
+    return record.kind in ("user", "assistant") and not record.sidechain and not record.summary
+
+
+class Titles(NamedTuple):
+    """The title rows of a file, the last of each kind; a summary's text only ever serves as a suggestion."""
+
+    custom: str
+    auto: str
+    agent: str
+
+
+def read_titles(path: str) -> Titles:
+    """The current titles, wherever in the file they stand. Blocks are searched, only title rows are parsed."""
+    found = dict.fromkeys(TITLE_KINDS, "")
+    try:
+        with open(path, "rb", buffering=0) as file:
+            rest = b""
+            while block := file.read(1 << 20):
+                block = rest + block
+                end = block.rfind(b"\n") + 1
+                note_titles(block[:end] if end else b"", found)
+                rest = block[end:]
+            note_titles(rest, found)
+    except OSError:
+        pass
+    return Titles(*found.values())
+
+
+def note_titles(block: bytes, found: dict[str, str]) -> None:
+    """Put the title rows of a block of whole lines into `found`."""
+    for key in (b"Title", b"agentName"):
+        at = block.find(key)
+        while at >= 0:
+            start, end = block.rfind(b"\n", 0, at) + 1, block.find(b"\n", at)
+            if at - start < 200:
+                for fields in parse_line(block[start:end if end >= 0 else len(block)]).objects:
+                    if (kind := fields.get("type")) in TITLE_KINDS:
+                        found[kind] = string(fields.get(TITLE_KINDS[kind]))
+            at = block.find(key, at + 1)
+
+
+def card_title(card: Card, titles: Titles) -> str:
+    """The title a session goes by: custom, else automatic, else the agent's, else its first prompt, cut."""
+    return " ".join((titles.custom or titles.auto or titles.agent or cut(card.prompt, TITLE_CHARS) or card.id).split())
+
+
+class Found(NamedTuple):
+    """The session that a reference names, the others it might have meant, and what the reader should know of the choice."""
+
+    path: str
+    title: str
+    others: list[str]
+    note: str
+
+
+def belongs(card: Card, directory: str) -> bool:
+    """Whether a session is this directory's: folder names collide, so a recorded cwd decides. One without any is believed."""
+    same = {os.path.normcase(normalized(path)) for path in (directory, os.path.realpath(directory))}
+    seen = [os.path.normcase(normalized(path)) for path in card.directories]
+    return not seen or any(path == own or path.startswith(own.rstrip(os.sep) + os.sep) for path in seen for own in same)
+
+
+def project_cards(directory: str, everywhere: bool) -> list[Card]:
+    """Cards of the project's sessions (its own, then its worktrees'), or of all; sub-agents' left out."""
+    if everywhere:
+        cards = [read_card(path) for path in session_files(all_folders())]
+        return [card for card in cards if card and not card.sidechain]
+    exact = project_folders(directory)
+    cards = [read_card(path) for path in session_files(exact)]
+    own = [card for card in cards if card and not card.sidechain and belongs(card, directory) and (card.directories or os.path.basename(os.path.dirname(card.path)) == os.path.basename(exact[0]))]
+    if own:
+        return own
+    trees = [(tree, card) for tree in worktrees(directory) for card in map(read_card, session_files(project_folders(tree)))]
+    return [card for tree, card in trees if card and not card.sidechain and belongs(card, tree)]
+
+
+def latest_session(directory: str, everywhere: bool, excluded: set[str]) -> Found:
+    """The session just cleared where the history knows it, else the newest that a person talked in."""
+    own = own_session()
+    cards = project_cards(directory, everywhere)
+    live = live_sessions()
+    barred = {name.lower() for name in excluded} | ({own.lower()} if own else set())
+    if own and not everywhere:
+        cleared = cleared_before(own.lower(), directory)
+        for card in cards:
+            if card.id.lower() == cleared and card.time and cleared not in barred:
+                return found_card(card, [], "the session that /clear ended")
+    fit_cards = [card for card in cards if card.time and card.id.lower() not in barred and not (own and card.id.lower() in live)]
+    choice = [card for card in fit_cards if not card.headless] or fit_cards
+    if not choice:
+        where = "any project" if everywhere else directory
+        near = describe_neighbours(directory, barred)
+        raise Refusal(f"no session with a conversation in {where} (looked in {', '.join(project_folders(directory)[:3])}){near}; name one by id or title, or add --all-projects")
+    card = max(choice, key=lambda card: card.time)
+    notes = ["open in a live client now"] if card.id.lower() in live else []
+    if own and not any(card.id.lower() == own.lower() for card in cards):
+        notes.append("the own session has no file yet")
+    return found_card(card, [], "; ".join(["the latest session of this project", *notes]))
+
+
+def describe_neighbours(directory: str, barred: set[str]) -> str:
+    """Sessions of other directories that share this project's folder, for a refusal."""
+    cards = [card for card in map(read_card, session_files(project_folders(directory))) if card and card.time and card.id.lower() not in barred and not belongs(card, directory)]
+    if not cards:
+        return ""
+    return "; sessions of other directories share that folder: " + ", ".join(f"{card.id} ({card.directories[0]})" for card in sorted(cards, key=lambda card: -card.time)[:3])
+
+
+def found_card(card: Card, others: list[Card], note: str) -> Found:
+    """A card as the answer."""
+    return Found(card.path, card_title(card, read_titles(card.path)), [described(other) for other in others[:5]], note)
+
+
+def described(card: Card) -> str:
+    """A session in a few words for a person to choose by: id, title, date."""
+    day = datetime.fromtimestamp(card.time, timezone.utc).strftime("%Y-%m-%d %H:%M") if card.time else "no conversation"
+    return f"{card.id} \"{cut(card_title(card, read_titles(card.path)), 60)}\" {day}"
+
+
+def find_session(arguments: argparse.Namespace, default: str = "latest") -> Found:
+    """The session that the command line names. Raises Refusal with the nearest candidates where it names none.
+
+    A reference is tried as a path, an id, text with an id in it, `this`, a prefix, a title, in this order.
+    """
+    directory = os.path.realpath(arguments.project or ".")
+    reference = " ".join(arguments.ref).strip()
+    named = [value for value in (arguments.id, arguments.title, arguments.file, arguments.latest or None) if value is not None]
+    if len(named) + bool(arguments.ref) > 1:
+        raise Refusal("more than one session is named; give one of REF, --id, --title, --file, --latest")
+    if arguments.file is not None:
+        return found_file(arguments.file)
+    if arguments.id is not None:
+        return find_id(arguments.id.strip().lower())
+    if arguments.title is not None:
+        return find_title(arguments.title, directory, arguments.all_projects)
+    if not arguments.ref and (arguments.latest or default == "latest"):
+        return latest_session(directory, arguments.all_projects, set(arguments.exclude))
+    return find_reference(reference if arguments.ref else default, directory, arguments.all_projects)
+
+
+def find_reference(reference: str, directory: str, everywhere: bool) -> Found:
+    """What free words name."""
+    if not re.search(r"\w", reference):
+        raise Refusal(f"'{reference}' names no session; give a title, an id, a prefix of 4 or more, or a path")
+    if reference.endswith(".jsonl") and (os.sep in reference or os.path.isfile(reference)):
+        return found_file(os.path.expanduser(reference))
+    if identifier := UUID.search(reference):
+        return find_id(identifier[0].lower())
+    if reference == "this":
+        own = own_session()
+        if not own:
+            raise Refusal("'this' is the session that runs the command, and no session does; name one by id or title")
+        return find_id(own.lower())
+    if agent := re.fullmatch(r"(agent-[\w-]+)(?:\.jsonl)?", reference):
+        raise Refusal(describe_agent(agent[1]))
+    if re.fullmatch(r"[0-9a-fA-F][0-9a-fA-F-]{3,35}", reference) and (found := find_prefix(reference.lower())):
+        return found
+    return find_title(reference, directory, everywhere)
+
+
+def found_file(path: str) -> Found:
+    """An explicit path; whether it can be read is seen when it is."""
+    card = read_card(path) if os.path.isfile(path) else None
+    return found_card(card, [], "") if card else Found(path, "", [], "")
+
+
+def find_id(identifier: str) -> Found:
+    """The transcript with this id. Of copies in several folders the one with the newest conversation counts."""
+    paths = [path for path in session_files(all_folders()) if os.path.splitext(os.path.basename(path))[0].lower() == identifier]
+    cards = [card for card in map(read_card, paths) if card]
+    if not cards:
+        raise Refusal(f"no such session: {identifier} (looked in {len(all_folders())} folders of {', '.join(projects_roots())}){newest_hint()}")
+    card = max(cards, key=lambda card: card.time)
+    if card.sidechain:
+        raise Refusal(f"{identifier} is the transcript of a sub-agent, not a session; name the session that started it")
+    return found_card(card, [], "")
+
+
+def find_prefix(prefix: str) -> Optional[Found]:
+    """The one session whose id begins so, None where none does. Raises Refusal where several do."""
+    paths = [path for path in session_files(all_folders()) if os.path.basename(path).lower().startswith(prefix)]
+    cards = [card for card in map(read_card, paths) if card and not card.sidechain]
+    if len({card.id.lower() for card in cards}) > 1:
+        raise Refusal(f"{prefix} fits {len(cards)} sessions: {', '.join(described(card) for card in cards[:5])}; give more of the id")
+    return find_id(cards[0].id.lower()) if cards else None
+
+
+def find_title(title: str, directory: str, everywhere: bool) -> Found:
+    """The session with this title: exact before part, this project before others, then the newest."""
+    wanted = " ".join(title.split()).casefold()
+    if not wanted:
+        raise Refusal("an empty title names no session; give a title, an id, or --latest")
+    here = [(card, card_title(card, read_titles(card.path))) for card in project_cards(directory, everywhere) if card.time]
+    exact = [card for card, name in here if name.casefold() == wanted]
+    elsewhere: list[tuple[Card, str]] = []
+    if not exact and not everywhere:
+        known = {card.path for card, _ in here}
+        elsewhere = [(card, card_title(card, read_titles(card.path))) for card in project_cards(directory, True) if card.path not in known and card.time]
+    for cards, note in ((exact, ""), ([card for card, name in elsewhere if name.casefold() == wanted], "from another project"),
+                        ([card for card, name in here if wanted in name.casefold()], "part of the title"),
+                        ([card for card, name in elsewhere if wanted in name.casefold()], "part of the title, from another project")):
+        if cards:
+            newest, *others = sorted(cards, key=lambda card: -card.time)
+            return found_card(newest, others, note)
+    raise Refusal(f"no session titled or numbered '{cut(title, 200)}' (looked at {len(here) + len(elsewhere)} sessions in {', '.join(projects_roots())}){title_hint(wanted, here + elsewhere)}")
+
+
+def title_hint(wanted: str, cards: list[tuple[Card, str]]) -> str:
+    """The sessions whose titles come nearest, for a refusal."""
+    import difflib  # only where nothing was found
+
+    by_name = {name.casefold(): card for card, name in cards}
+    near = [by_name[name] for name in difflib.get_close_matches(wanted, by_name, 3, 0.5)]
+    near = near or [card for card, _ in sorted(cards, key=lambda pair: -pair[0].time)[:3]]
+    return "; nearest: " + ", ".join(described(card) for card in near) if near else ""
+
+
+def newest_hint() -> str:
+    """The newest sessions of this project, for a refusal."""
+    cards = sorted((card for card in project_cards(os.path.realpath("."), False) if card.time), key=lambda card: -card.time)
+    return "; newest here: " + ", ".join(described(card) for card in cards[:3]) if cards else "; see --help for the ways to name one"
+
+
+def describe_agent(name: str) -> str:
+    """Why a sub-agent's name is refused, and which session it belongs to."""
+    for folder in all_folders():
+        for session in sorted(os.listdir(folder)):
+            if os.path.exists(os.path.join(folder, session, "subagents", f"{name}.jsonl")):
+                return f"{name} is a sub-agent of session {session}; name that session"
+        path = os.path.join(folder, f"{name}.jsonl")
+        if os.path.isfile(path):
+            with open(path, "rb") as file:
+                parents = {string(fields.get("sessionId")) for _, data in read_lines(file) for fields in parse_line(data).objects}
+            return f"{name} is a sub-agent of session {', '.join(sorted(filter(None, parents)))}; name that session"
+    return f"no such session: {name} would be a sub-agent's transcript, and there is none of that name in {', '.join(projects_roots())}"
