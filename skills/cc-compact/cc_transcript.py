@@ -1,0 +1,1631 @@
+"""Read Claude Code transcripts: where they are, what they hold, what of it lives, and a bounded report of it.
+
+This is the one module that the skills of cc-carryover share. The original is scripts/cc_transcript.py; the copies beside
+the skills' scripts are made by scripts/vendor.py and never edited. Standard library only, Python 3.9 or newer.
+
+Data flows one way through four rooms, in this order:
+
+    place         config root, folder names, worktrees, live clients, prompt history
+    records       a transcript as a stream of lines, each line narrowed once into a typed Record
+    conversation  which records live, what the person said, exchanges, calls joined with their results
+    report        clean, mask, cut, escape; sections that share one bound; the command line
+
+and `find_session` stands at the end, where all four are known. Nothing here writes, and nothing here knows a skill.
+"Measured" in a comment means: seen on client 2.1.332 and 2.1.197 on Linux.
+"""
+from __future__ import annotations
+
+import argparse
+import bisect
+import json
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime, timezone
+from typing import IO, Any, NamedTuple, NoReturn, Optional
+
+VERSION = "0.1.0"
+
+UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.I)
+FOLDER_UNITS = 200  # the client cuts a folder name there and adds a hash of the path
+BLOCK_BYTES = 1 << 18  # one read of a transcript; larger blocks cost memory and gain nothing
+EAGER_BYTES = 2_048  # a shorter line is parsed at once, a longer one by its head and tail where its shape is known
+EDGE_BYTES = 1 << 16  # how much of a file's head and tail is read to list it, at first
+TITLE_CHARS = 80  # a title made from a first prompt is cut there
+MASK_WINDOW = 200_000  # of a longer text only head and tail can be shown, so only they are cleaned and masked
+CLIENT_LIMIT = 29_500  # the client hands the model a 2 KB preview of anything over 30,000 characters
+SMALLEST_BOUND = 2_000  # below it not even the first and the last prompts fit with their tags
+
+
+class Refusal(Exception):
+    """The request cannot be met: one line that says what, where, and what to do next. `main` ends with status 1."""
+
+
+# ---------------------------------------------------------------------------------------------------------------- place
+
+
+def utf16_length(text: str) -> int:
+    """Length of `text` in UTF-16 units, the way JavaScript, and so the client's limits, count it."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def path_hash(path: str) -> str:
+    """The client's hash of a long path: h = 31*h + unit over its UTF-16 units, signed 32 bits, absolute, in base 36."""
+    raw, value = path.encode("utf-16-le", "surrogatepass"), 0
+    for low, high in zip(raw[::2], raw[1::2]):
+        value = (value * 31 + low + 256 * high) & 0xFFFFFFFF
+    value = abs(value - (1 << 32) if value & 0x80000000 else value)
+    digits = ""
+    while value or not digits:
+        value, rest = divmod(value, 36)
+        digits = "0123456789abcdefghijklmnopqrstuvwxyz"[rest] + digits
+    return digits
+
+
+def folder_name(directory: str) -> str:
+    """Name of the folder below `projects` that holds the sessions of `directory` (not reversible)."""
+    name = re.sub(r"[^A-Za-z0-9]", lambda unit: "-" if unit[0] <= "\uffff" else "--", directory)
+    return name if len(name) <= FOLDER_UNITS else f"{name[:FOLDER_UNITS]}-{path_hash(directory)}"
+
+
+def config_root() -> str:
+    """Absolute path of the client's configuration folder. The variable is taken as it is: no ~, relative to the cwd."""
+    named = os.environ.get("CLAUDE_CONFIG_DIR")
+    if not named:
+        return os.path.join(os.path.expanduser("~"), ".claude")
+    return os.path.abspath(named if named.isascii() else normalized(named))
+
+
+def normalized(text: str) -> str:
+    """`text` in Unicode's composed form (NFC)."""
+    import unicodedata  # seldom needed, and every import counts in a 40 ms run
+
+    return unicodedata.normalize("NFC", text)
+
+
+def projects_roots() -> list[str]:
+    """The folders that hold project folders. An empty CLAUDE_CONFIG_DIR makes the client write to ./projects."""
+    roots = [os.path.join(config_root(), "projects")]
+    if os.environ.get("CLAUDE_CONFIG_DIR") == "":
+        roots.append(os.path.abspath("projects"))
+    return roots
+
+
+def project_folders(directory: str) -> list[str]:
+    """Paths of the folders that may hold sessions of `directory`, the likeliest first; they need not exist.
+
+    CLAUDE_CODE_PROJECT_DIR_NAME replaces the name, only together with CLAUDE_CONFIG_DIR and only if it is a plain one.
+    """
+    named = os.environ.get("CLAUDE_CODE_PROJECT_DIR_NAME", "")
+    if os.environ.get("CLAUDE_CONFIG_DIR") and re.fullmatch(r"[A-Za-z0-9-]+", named):
+        return [os.path.join(projects_roots()[0], named)]
+    spellings = [directory, normalized(directory)]
+    if os.name == "nt":  # an editor writes c:, a terminal C:, and the client keeps what it is given
+        spellings += [spelling[:1].swapcase() + spelling[1:] for spelling in spellings if spelling[1:2] == ":"]
+    names = [folder_name(spelling) for spelling in dict.fromkeys(spellings)]
+    found = [os.path.join(root, name) for root in projects_roots() for name in dict.fromkeys(names)]
+    if len(names[0]) > FOLDER_UNITS:  # other clients hash differently: a cwd inside the file has to prove these
+        found += [path for path in all_folders() if os.path.basename(path).startswith(names[0][:FOLDER_UNITS])]
+    return list(dict.fromkeys(found))
+
+
+def all_folders() -> list[str]:
+    """Paths of all project folders."""
+    found = []
+    for root in projects_roots():
+        try:
+            with os.scandir(root) as entries:
+                found += sorted(entry.path for entry in entries if entry.is_dir())
+        except OSError:
+            continue
+    return found
+
+
+def worktrees(directory: str) -> list[str]:
+    """Other working trees of the git repository that holds `directory`, read from git's own files (no process)."""
+    top = directory
+    while not os.path.exists(os.path.join(top, ".git")):
+        top, below = os.path.dirname(top), top
+        if top == below:
+            return []
+    git = os.path.join(top, ".git")
+    if os.path.isfile(git):  # a linked tree: "gitdir: <main>/.git/worktrees/<name>"
+        pointer = read_small(git).partition("gitdir:")[2].strip()
+        git = os.path.dirname(os.path.dirname(os.path.join(top, pointer))) if pointer else git
+    found = [os.path.dirname(git)]
+    trees = os.path.join(git, "worktrees")
+    for name in sorted(os.listdir(trees)) if os.path.isdir(trees) else []:
+        found.append(os.path.dirname(read_small(os.path.join(trees, name, "gitdir")).strip()))
+    return [tree for tree in dict.fromkeys(found) if tree and tree != top]
+
+
+def read_small(path: str) -> str:
+    """Text of a small file, empty where it cannot be read."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read(EDGE_BYTES)
+    except OSError:
+        return ""
+
+
+def session_files(folders: Iterable[str]) -> Iterator[str]:
+    """Paths of the transcripts that lie directly in `folders`; agent-*.jsonl beside them are sub-agents' (old clients)."""
+    for folder in folders:
+        try:
+            with os.scandir(folder) as entries:
+                names = [entry.name for entry in entries if entry.name.endswith(".jsonl") and not entry.name.startswith("agent-") and entry.is_file()]
+        except OSError:
+            continue
+        for name in sorted(names):
+            yield os.path.join(folder, name)
+
+
+def own_session() -> Optional[str]:
+    """Id of the session that runs this command, None at a shell."""
+    return os.environ.get("CLAUDE_CODE_SESSION_ID") or None
+
+
+def live_sessions() -> set[str]:
+    """Ids of the sessions that are open in a client now. The files can be stale after a crash, so the process is asked."""
+    folder, found = os.path.join(config_root(), "sessions"), set()
+    for name in os.listdir(folder) if os.path.isdir(folder) else []:
+        for state in parse_line(read_small(os.path.join(folder, name)).encode()).objects:
+            pid, session = state.get("pid"), state.get("sessionId")
+            if isinstance(pid, int) and isinstance(session, str) and is_running(pid):
+                found.add(session.lower())
+    return found
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process has this number. On Windows, where signal 0 would end it, the file is believed."""
+    if os.name == "nt" or not 0 < pid < 1 << 31:
+        return os.name == "nt"
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+class Typed(NamedTuple):
+    """One entry of the client's prompt history: what a person typed, when (seconds), where, in which session."""
+
+    text: str
+    time: float
+    project: str
+    session: str
+
+
+def prompt_history() -> Iterator[Typed]:
+    """The prompt history in the order it was typed. It outlives the transcripts."""
+    try:
+        file = open(os.path.join(config_root(), "history.jsonl"), "rb")
+    except OSError:
+        return
+    with file:
+        for _, data in read_lines(file):
+            for entry in parse_line(data).objects:
+                stamp = entry.get("timestamp")
+                yield Typed(string(entry.get("display")), stamp / 1000 if isinstance(stamp, (int, float)) else 0.0,
+                            string(entry.get("project")), string(entry.get("sessionId")).lower())
+
+
+def cleared_before(session: str, project: str) -> Optional[str]:
+    """Id of the session that /clear ended to begin `session`, None where the history does not tell.
+
+    The /clear stands just before the new session's first entry. Other clients write between the two, so a clear that
+    another new session has followed is spent.
+    """
+    seen: set[str] = set()
+    waiting: list[str] = []
+    for entry in prompt_history():
+        if entry.project != project:
+            continue
+        if entry.session not in seen:
+            seen.add(entry.session)
+            cleared = waiting.pop() if waiting else None
+            if entry.session == session:
+                return cleared
+        if entry.text.split()[:1] == ["/clear"]:
+            waiting.append(entry.session)
+    return waiting[-1] if waiting else None
+
+
+# -------------------------------------------------------------------------------------------------------------- records
+
+
+class Parsed(NamedTuple):
+    """The JSON objects of one line, and whether some of the line could not be read."""
+
+    objects: list[dict[str, Any]]
+    damaged: bool
+
+
+DECODER = json.JSONDecoder(strict=False)  # raw control characters inside strings are kept, as text
+RECORD_START = re.compile(r'\{\s*"(?:parentUuid|type)"\s*:')
+
+
+def read_lines(file: IO[bytes], end: Optional[int] = None) -> Iterator[tuple[int, bytes]]:
+    """(offset, bytes) of each line of `file`, which was opened as bytes; split at \\n only, blank lines left out."""
+    offset = file.tell()
+    for data in file:
+        if len(data) > 2 or data.strip():
+            yield offset, data
+        offset += len(data)
+        if end is not None and offset >= end:
+            return
+
+
+def parse_line(data: bytes) -> Parsed:
+    """What one line holds: usually one object; two where a write was glued to the next; none of a torn one's stub."""
+    text = data.decode("utf-8", "replace").strip("\ufeff\0 \t\r\n")
+    objects: list[dict[str, Any]] = []
+    damaged, at = False, 0
+    while at < len(text):
+        try:
+            value, at = DECODER.raw_decode(text, at)
+            objects += [value] if isinstance(value, dict) else []
+            at += len(text[at:at + 4096]) - len(text[at:at + 4096].lstrip("\0 \t\r"))
+        except (ValueError, RecursionError):
+            damaged = True
+            following = RECORD_START.search(text, at + 1)
+            at = following.start() if following else len(text)
+    return Parsed(objects, damaged)
+
+
+def string(value: object) -> str:
+    """`value` if it is text, else the empty string."""
+    return value if isinstance(value, str) else ""
+
+
+def mapping(value: object) -> dict[str, Any]:
+    """`value` if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def array(value: object) -> list[Any]:
+    """`value` if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def number(value: object) -> int:
+    """`value` if it is a whole number, else 0."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+class Text(NamedTuple):
+    """A text block."""
+
+    text: str
+
+
+class Thinking(NamedTuple):
+    """A thinking block; its text is mostly empty."""
+
+    text: str
+
+
+class Image(NamedTuple):
+    """A picture or document: its media type and the length of its data in bytes."""
+
+    media_type: str
+    size: int
+
+
+class Call(NamedTuple):
+    """A tool call. `input` is an object in all but odd files."""
+
+    id: str
+    name: str
+    input: Any
+
+    def argument(self, *names: str) -> str:
+        """The first of these arguments that is given, as text; empty where none is."""
+        given = mapping(self.input)
+        for name in names:
+            value = given.get(name)
+            if value:
+                return value if isinstance(value, str) else " ".join(value) if all_strings(value) else json.dumps(value, ensure_ascii=False)
+        return ""
+
+
+class Output(NamedTuple):
+    """What a call gave back: the result block's text, and the client's own detail of it (its shape depends on the tool)."""
+
+    text: str
+    detail: Any
+
+
+class Result:
+    """A tool result. What it says is read from the file when it is asked for: results are most of a transcript."""
+
+    __slots__ = ("call_id", "is_error", "record")
+
+    def __init__(self, call_id: str, is_error: bool, record: Record) -> None:
+        self.call_id, self.is_error, self.record = call_id, is_error, record
+
+    def read(self) -> Output:
+        """The text and the detail, empty where the line can no longer be read."""
+        fields = self.record.fields()
+        for block in array(mapping(fields.get("message")).get("content")):
+            if mapping(block).get("type") == "tool_result" and string(block.get("tool_use_id")) == self.call_id:
+                return Output(flat_text(block.get("content")), fields.get("toolUseResult"))
+        return Output("", None)
+
+
+def all_strings(value: object) -> bool:
+    """Whether `value` is a list of texts."""
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def flat_text(content: object) -> str:
+    """Text of a result's content: a string, a list of blocks, or nothing."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(filter(None, (block_text(block) for block in array(content))))
+
+
+def block_text(block: object) -> str:
+    """Text of one content block; what is no text is named in brackets."""
+    if isinstance(block, str):
+        return block
+    fields = mapping(block)
+    kind = string(fields.get("type"))
+    if kind == "text":
+        return string(fields.get("text"))
+    if kind in ("image", "document"):
+        return f"[{media_type(fields)}]"
+    return f"[{kind}: {string(fields.get('tool_name'))}]" if kind == "tool_reference" else f"[{kind}]" if kind else ""
+
+
+def media_type(block: dict[str, Any]) -> str:
+    """Media type of a picture or document block."""
+    return string(mapping(block.get("source")).get("media_type")) or string(block.get("type"))
+
+
+class Compaction(NamedTuple):
+    """What a compact_boundary says of itself. The uuids are None where it names none."""
+
+    trigger: str
+    pre_tokens: int
+    head: Optional[str]
+    anchor: Optional[str]
+    tail: Optional[str]
+    kept_anchor: Optional[str]
+    kept: tuple[str, ...]
+
+
+class Usage(NamedTuple):
+    """Tokens of one API answer: what it read (the context), and what it wrote."""
+
+    context: int
+    output: int
+
+
+class Record:
+    """One line of a transcript, narrowed. `uuid` and `parent` are the links of the chain; other fields are empty by default."""
+
+    __slots__ = ("transcript", "offset", "size", "line", "kind", "uuid", "parent", "logical_parent", "sidechain", "timestamp", "session",
+                 "blocks", "meta", "summary", "origin", "local", "message_id", "model", "usage", "api_error", "denial", "cwd", "branch",
+                 "entrypoint", "subtype", "compaction", "queued", "source_call", "forked_from")
+
+    def __init__(self, transcript: Transcript, offset: int, size: int, kind: str, uuid: str, parent: Optional[str],
+                 sidechain: bool, timestamp: str) -> None:
+        self.transcript, self.offset, self.size, self.line = transcript, offset, size, 0
+        self.kind, self.uuid, self.parent, self.sidechain, self.timestamp = kind, uuid, parent, sidechain, timestamp
+        self.logical_parent: Optional[str] = None
+        self.session = ""
+        self.blocks: tuple[Any, ...] = ()
+        self.meta = self.summary = self.local = self.api_error = self.queued = False
+        self.origin = self.message_id = self.model = self.denial = self.cwd = self.branch = self.entrypoint = self.subtype = ""
+        self.source_call = self.forked_from = ""
+        self.usage: Optional[Usage] = None
+        self.compaction: Optional[Compaction] = None
+
+    def fields(self) -> dict[str, Any]:
+        """The whole record as the file has it now, read anew; empty where it is gone or cannot be parsed."""
+        for fields in parse_line(self.transcript.read(self.offset, self.size)).objects:
+            if string(fields.get("uuid")) == self.uuid:
+                return fields
+        return {}
+
+    def texts(self) -> list[str]:
+        """The texts of its text blocks."""
+        return [block.text for block in self.blocks if isinstance(block, Text) and block.text]
+
+    def calls(self) -> list[Call]:
+        """Its tool calls."""
+        return [block for block in self.blocks if isinstance(block, Call)]
+
+    def results(self) -> list[Result]:
+        """Its tool results."""
+        return [block for block in self.blocks if isinstance(block, Result)]
+
+
+def narrow(transcript: Transcript, offset: int, size: int, fields: dict[str, Any]) -> Record:
+    """The typed view of a parsed chain record."""
+    kind = string(fields.get("type"))
+    record = Record(transcript, offset, size, kind, string(fields.get("uuid")), fields.get("parentUuid") if isinstance(fields.get("parentUuid"), str) else None,
+                    fields.get("isSidechain") is True, string(fields.get("timestamp")))
+    record.session = intern_string(fields.get("sessionId"))
+    record.cwd, record.branch = intern_string(fields.get("cwd")), intern_string(fields.get("gitBranch"))
+    record.entrypoint = intern_string(fields.get("entrypoint"))
+    record.forked_from = string(mapping(fields.get("forkedFrom")).get("sessionId"))
+    record.meta = fields.get("isMeta") is True or fields.get("isVisibleInTranscriptOnly") is True
+    if kind in ("user", "assistant"):
+        narrow_message(record, fields)
+    elif kind == "attachment":
+        attachment = mapping(fields.get("attachment"))
+        record.subtype = intern_string(attachment.get("type"))
+        record.queued = record.subtype == "queued_command" and attachment.get("commandMode") == "prompt"
+        record.origin = string(mapping(attachment.get("origin")).get("kind"))
+        if record.subtype == "queued_command":
+            record.blocks = narrow_blocks(record, attachment.get("prompt"))
+    elif kind == "system":
+        record.subtype = intern_string(fields.get("subtype"))
+        record.blocks = narrow_blocks(record, fields.get("content"))
+        if isinstance(fields.get("logicalParentUuid"), str):
+            record.logical_parent = fields["logicalParentUuid"]
+        if record.subtype == "compact_boundary":
+            record.compaction = narrow_compaction(mapping(fields.get("compactMetadata")))
+    return record
+
+
+def narrow_message(record: Record, fields: dict[str, Any]) -> None:
+    """Fill in what user and assistant records alone carry."""
+    message = mapping(fields.get("message"))
+    record.blocks = narrow_blocks(record, message.get("content"))
+    record.summary = fields.get("isCompactSummary") is True
+    record.message_id, record.model = string(message.get("id")), intern_string(message.get("model"))
+    record.api_error = fields.get("isApiErrorMessage") is True
+    record.origin = string(mapping(fields.get("origin")).get("kind"))
+    record.local = fields.get("rowSource") == "local" and not record.origin
+    record.source_call = string(fields.get("sourceToolUseID"))
+    if record.kind == "user":
+        rejected = string(fields.get("toolUseResult")).startswith("User rejected")
+        record.denial = string(fields.get("toolDenialKind")) or ("user-rejected" if rejected else "")
+    usage = mapping(message.get("usage"))
+    if usage:
+        context = sum(number(usage.get(name)) for name in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"))
+        record.usage = Usage(context, number(usage.get("output_tokens")))
+
+
+def intern_string(value: object) -> str:
+    """A text that most records repeat, kept once."""
+    return sys.intern(value) if type(value) is str else ""
+
+
+def narrow_blocks(record: Record, content: object) -> tuple[Any, ...]:
+    """Content blocks of a message: Text, Thinking, Image, Call and Result; unknown kinds become a Text that names them."""
+    if isinstance(content, str):
+        return (Text(content),)
+    found: list[Any] = []
+    for block in array(content):
+        fields = mapping(block)
+        kind = string(fields.get("type"))
+        if kind == "tool_result":
+            found.append(Result(string(fields.get("tool_use_id")), fields.get("is_error") is True, record))
+        elif kind == "tool_use":
+            found.append(Call(string(fields.get("id")), string(fields.get("name")), fields.get("input")))
+        elif kind in ("thinking", "redacted_thinking"):
+            found.append(Thinking(string(fields.get("thinking"))))
+        elif kind in ("image", "document"):
+            found.append(Image(media_type(fields), len(string(mapping(fields.get("source")).get("data"))) * 3 // 4))
+        elif kind == "text" or isinstance(block, str):
+            found.append(Text(block_text(block)))
+    return tuple(found)
+
+
+def narrow_compaction(metadata: dict[str, Any]) -> Compaction:
+    """The boundary's metadata. Both ways to name what was preserved are kept; the walk decides which holds."""
+    segment, kept = mapping(metadata.get("preservedSegment")), mapping(metadata.get("preservedMessages"))
+    uuids = kept.get("allUuids") or kept.get("uuids")
+    return Compaction(string(metadata.get("trigger")), number(metadata.get("preTokens")), optional(segment.get("headUuid")), optional(segment.get("anchorUuid")),
+                      optional(segment.get("tailUuid")), optional(kept.get("anchorUuid")), tuple(uuid for uuid in array(uuids) if isinstance(uuid, str)))
+
+
+def optional(value: object) -> Optional[str]:
+    """`value` if it is a text that is not empty, else None."""
+    return value if isinstance(value, str) and value else None
+
+
+CHAIN_KINDS = frozenset(("user", "assistant", "attachment", "system", "progress"))
+TITLE_KINDS = {"custom-title": "customTitle", "ai-title": "aiTitle", "agent-name": "agentName"}  # the better first
+SIDE_KINDS = frozenset((*TITLE_KINDS, "last-prompt", "summary"))  # the only side records that are read
+CHAIN_HEAD = re.compile(rb'\{"parentUuid":(?:null|"([^"\\]{1,64})"),"isSidechain":(true|false),(?:"[a-zA-Z]+":"[^"\\]*",)*?'
+                        rb'(?:"type":"(user)","message":\{"role":"user","content":\[\{(?:"type":"tool_result"|"tool_use_id":")|"attachment":\{"type":"([a-z_]+)")')
+LINK_TAIL = re.compile(rb',"uuid":"([^"\\]{1,64})","timestamp":"([^"\\]{1,40})"')
+CALL_ID = re.compile(rb'"tool_use_id":"([^"\\]*)"')
+
+
+def kind_of_side_record(data: bytes) -> Optional[str]:
+    """Type of a line that is one whole side record written by the client, None for any other line.
+
+    The byte tests are sound: inside a JSON string a quote is always escaped, so they only ever meet the structure.
+    """
+    if not data.startswith(b'{"type":"') or not data.endswith((b"}\n", b"}\r\n")) or data.find(b'"parentUuid":') >= 0:
+        return None
+    kind = data[9:data.find(b'"', 9)].decode("latin-1")
+    return None if kind in CHAIN_KINDS or kind in SIDE_KINDS or data.find(b'}{"', len(data) - 512) >= 0 else kind
+
+
+def recognise(transcript: Transcript, offset: int, data: bytes) -> Optional[Record]:
+    """The Record of a long tool result or attachment that the client wrote, from its head and tail alone, else None.
+
+    What it does not hold (the text, the detail) is read by `fields()` when somebody asks. A test proves that the
+    reading of whole lines gives the same records.
+    """
+    head = CHAIN_HEAD.match(data, 0, 1024)
+    if not head or not data.endswith((b'"}\n', b'"}\r\n')) or data.find(b'"gitBranch":"', len(data) - 512) < 0:
+        return None
+    if data.find(b'{"parentUuid":', 1) >= 0:  # a stub with another record glued to it
+        return None
+    parent, attachment = head[1], head[4]
+    if attachment:
+        at = data.rfind(b',"type":"attachment","uuid":"') + len(b',"type":"attachment"')
+        if attachment == b"queued_command" or at < head.end():
+            return None
+    else:
+        at = data.find(b']},"uuid":"', head.end()) + 2
+    link = LINK_TAIL.match(data, at) if at > 2 else None
+    if not link:
+        return None
+    record = Record(transcript, offset, len(data), "attachment" if attachment else "user", link[1].decode("utf-8", "replace"),
+                    parent.decode("utf-8", "replace") if parent else None, head[2] == b"true", link[2].decode("utf-8", "replace"))
+    record.session = transcript.session_hint
+    if attachment:
+        record.subtype = attachment.decode("latin-1")
+        return record
+    if data.count(b'"tool_use_id":"', 0, at) != 1 or data.find(b'"toolDenialKind"', at) >= 0 or data.find(b'"toolUseResult":"User rejected', at) >= 0:
+        return None
+    call = CALL_ID.search(data, 0, at)
+    if not call:
+        return None
+    record.blocks = (Result(call[1].decode("utf-8", "replace"), data.find(b'"is_error":true', head.end(), at) >= 0, record),)
+    return record
+
+
+class Pin(NamedTuple):
+    """A last-prompt record: the leaf that the client noted."""
+
+    leaf: str
+    explicit: bool
+
+
+class Transcript:
+    """A session's file, read once: its chain records in file order, its titles and pins, and how much was damaged."""
+
+    def __init__(self, path: str, file: IO[bytes]) -> None:
+        self.path, self.file = path, file
+        self.id = os.path.splitext(os.path.basename(path))[0]
+        self.session_hint = sys.intern(self.id)
+        self.records: list[Record] = []
+        self.loose: list[Record] = []  # chain kinds without a uuid: they have a place in the file but no link
+        self.titles: dict[str, str] = {}
+        self.summary_title = ""
+        self.pin: Optional[Pin] = None
+        self.damaged = 0
+        self.size = 0
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Bytes of one line, fewer where the file has shrunk."""
+        try:
+            self.file.seek(offset)
+            return self.file.read(size)
+        except (OSError, ValueError):
+            return b""
+
+    def take_line(self, offset: int, data: bytes, whole: bool) -> None:
+        """Add what one line holds; `whole` reads it all even where head and tail would do."""
+        if not whole:
+            if len(data) > EAGER_BYTES and (record := recognise(self, offset, data)):
+                self.add(record)
+                return
+            if kind_of_side_record(data):
+                return
+        objects, damaged = parse_line(data)
+        if damaged and not objects:  # only its inside is damaged: its head and tail still link the chain
+            if len(data) > EAGER_BYTES and (record := recognise(self, offset, data)):
+                self.add(record)
+                return
+            if kind_of_side_record(data):
+                return
+        self.damaged += damaged
+        for fields in objects:
+            self.take_object(offset, len(data), fields)
+
+    def take_object(self, offset: int, size: int, fields: dict[str, Any]) -> None:
+        """Add one parsed object: a chain record has a uuid, a side record has none."""
+        kind = string(fields.get("type"))
+        if kind in TITLE_KINDS:
+            self.titles[kind] = string(fields.get(TITLE_KINDS[kind]))
+        elif kind == "last-prompt" and isinstance(fields.get("leafUuid"), str):
+            self.pin = Pin(fields["leafUuid"], fields.get("explicit") is True)
+        elif kind == "summary" and not fields.get("uuid"):
+            self.summary_title = string(fields.get("summary"))
+        elif string(fields.get("uuid")) and kind not in SIDE_KINDS:
+            self.add(narrow(self, offset, size, fields))
+        elif kind in CHAIN_KINDS:
+            loose = narrow(self, offset, size, fields)
+            loose.line = len(self.records)
+            self.loose.append(loose)
+
+    def add(self, record: Record) -> None:
+        """Append a chain record."""
+        record.line = len(self.records)
+        self.records.append(record)
+
+
+def read_transcript(path: str, whole: bool = False) -> Transcript:
+    """Read a transcript once, up to its last complete line. `whole` parses every line (the slow path, for proof).
+
+    The file stays open for `Record.fields`. Raises Refusal where it is no readable file.
+    """
+    try:
+        if not os.path.isfile(path):
+            what = "is a directory, not a transcript" if os.path.isdir(path) else "is no regular file" if os.path.exists(path) else "does not exist"
+            raise Refusal(f"{path} {what}; give the path of a .jsonl file")
+        file = open(path, "rb", buffering=BLOCK_BYTES)
+    except (OSError, ValueError) as error:
+        raise Refusal(f"cannot read {path}: {getattr(error, 'strerror', None) or error}; check the path and its permissions") from error
+    transcript = Transcript(os.fspath(path), file)
+    take = transcript.take_line
+    try:
+        for offset, data in read_lines(file):
+            take(offset, data, whole)
+            transcript.size = offset + len(data)
+    except OSError as error:
+        raise Refusal(f"cannot read {path}: {error.strerror}; nothing was changed") from error
+    return transcript
+
+
+# --------------------------------------------------------------------------------------------------------- conversation
+
+
+class Prompt(NamedTuple):
+    """What a person said: the text as typed, and how: "typed", "queued" (while the agent worked), "command" (/x), "shell" (! x)."""
+
+    text: str
+    how: str
+
+
+ENVELOPE = re.compile(r"<(local-command-stdout|local-command-stderr|local-command-caveat|bash-stdout|bash-stderr|task-notification|system-reminder|teammate-message"
+                      r"|cross-session-message|ide_opened_file|ide_selection|user-prompt-submit-hook|session-start-hook)\b[^>]*>.*?</\1>", re.S)
+HARNESS_STARTS = ("Caveat: The messages below", "[Request interrupted by user", "Stop hook feedback:", "[SYSTEM NOTIFICATION")
+COMMAND_NAME = re.compile(r"<command-name>\s*(/?[^<]*?)\s*</command-name>")
+COMMAND_ARGS = re.compile(r"<command-args>(.*?)</command-args>", re.S)
+SHELL_INPUT = re.compile(r"\s*<bash-input>(.*?)</bash-input>", re.S)
+SHELL_OUTPUT = re.compile(r"<bash-(stdout|stderr)>(.*?)</bash-\1>", re.S)
+LOCAL_COMMANDS = frozenset("/add-dir /agents /branch /clear /compact /config /context /copy /cost /doctor /effort /exit /export /fast /help /hooks /ide /login /logout "
+                           "/mcp /memory /model /output-style /permissions /plugin /quit /release-notes /rename /resume /rewind /status /statusline /tasks "
+                           "/terminal-setup /theme /todos /upgrade /usage /vim".split())  # they never reach the model
+
+
+def strip_envelopes(text: str) -> str:
+    """`text` without the harness's envelopes that stand before or after a person's own words."""
+    while (envelope := ENVELOPE.match(text.lstrip())) is not None:
+        text = text.lstrip()[envelope.end():]
+    return "" if text.startswith(HARNESS_STARTS) else text
+
+
+def command_line(text: str) -> str:
+    """`/x args` of a slash command's record, empty for any other text."""
+    name = COMMAND_NAME.search(text) if text.lstrip().startswith(("<command-name>", "<command-message>")) else None
+    if not name:
+        return ""
+    args = COMMAND_ARGS.search(text)
+    return f"/{name[1].lstrip('/')} {args[1].strip() if args else ''}".strip()
+
+
+def prompt_of(record: Record) -> Optional[Prompt]:
+    """What the person said in this record, None where nobody did. The one place that knows what a prompt is (format.md 3)."""
+    if record.sidechain or record.meta or record.summary or record.origin not in ("", "human"):
+        return None
+    if not (record.kind == "user" or record.queued) or any(isinstance(block, Result) for block in record.blocks):
+        return None
+    parts = [strip_envelopes(text) for text in record.texts()]
+    text = "\n".join(part for part in parts if part.strip())
+    if shell := SHELL_INPUT.match(text):
+        return Prompt(f"! {shell[1]}", "shell")
+    if command := command_line(text):
+        return None if record.local or command.split()[0] in LOCAL_COMMANDS else Prompt(command, "command")
+    pictures = "[image]" if any(isinstance(block, Image) for block in record.blocks) else ""
+    said = "\n".join(part for part in (text, "" if "[image]" in text else pictures) if part.strip())
+    return Prompt(said, "queued" if record.queued else "typed") if said.strip() else None
+
+
+def local_command(record: Record) -> str:
+    """A slash command that never reached the model (/clear, /model, ...), empty for other records."""
+    if record.sidechain or record.kind not in ("user", "system") or prompt_of(record):
+        return ""
+    return command_line("".join(record.texts()))
+
+
+def unescaped(text: str) -> str:
+    """Shell output as it was: the client stores it XML-escaped once."""
+    return text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"').replace("&#39;", "'").replace("&amp;", "&")
+
+
+class JoinedCall(NamedTuple):
+    """A call with the record it stands in, and its result, None where it never came back."""
+
+    call: Call
+    record: Record
+    result: Optional[Result]
+
+    @property
+    def denied(self) -> bool:
+        """Whether the person refused it."""
+        return self.result is not None and self.result.record.denial == "user-rejected"
+
+    @property
+    def failed(self) -> bool:
+        """Whether it gave an error or was not let through."""
+        return self.result is not None and (self.result.is_error or bool(self.result.record.denial))
+
+
+class Exchange:
+    """A prompt and what followed until the next one. `n` counts the person's prompts from 1; 0 is what came before any."""
+
+    __slots__ = ("n", "prompt", "record", "live", "replies", "calls", "notices", "shell_output", "interrupted", "errors", "last")
+
+    def __init__(self, n: int, prompt: Prompt, record: Record, live: bool) -> None:
+        self.n, self.prompt, self.record, self.live = n, prompt, record, live
+        self.replies: list[Text] = []
+        self.calls: list[JoinedCall] = []
+        self.notices: list[str] = []
+        self.shell_output = ""
+        self.interrupted = False
+        self.errors = 0
+        self.last = record
+
+
+class Conversation:
+    """A transcript's records sorted by what became of them.
+
+    live       what the client sends after --resume, in that order
+    earlier    what a compaction took away, in the order it happened; some of it can be live too (preserved records)
+    abandoned  main-chain records on no path to the leaf: rewound, cancelled, or another client's branch
+    exchanges  earlier and live together, each record once
+    """
+
+    def __init__(self, transcript: Transcript) -> None:
+        self.transcript = transcript
+        self.live: list[Record] = []
+        self.earlier: list[Record] = []
+        self.abandoned: list[Record] = []
+        self.exchanges: list[Exchange] = []
+        self.summaries: list[Record] = []
+        self.commands: list[str] = []
+        self.compactions = 0
+
+    def records(self) -> list[Record]:
+        """Earlier and live records, each once, in the order they happened."""
+        known = {record.uuid for record in self.earlier}
+        return self.earlier + [record for record in self.live if record.uuid not in known]
+
+
+class Chain:
+    """The links between main-chain records: parents, bridges over gaps, and what each compaction re-parented."""
+
+    def __init__(self, transcript: Transcript) -> None:
+        self.by_uuid: dict[str, Record] = {}
+        self.last_line = {record.uuid: record.line for record in transcript.records}
+        for record in transcript.records:
+            known = self.by_uuid.get(record.uuid)
+            if known is None or (known.parent is None and record.parent is not None and record.kind == known.kind):
+                self.by_uuid[record.uuid] = record
+        self.main = sorted((record for record in self.by_uuid.values() if not record.sidechain), key=lambda record: record.line)
+        self.lines = [record.line for record in self.main]
+        self.boundaries = [record for record in self.main if record.compaction]
+        self.summary_after = {boundary.uuid: self.find_summary(boundary) for boundary in self.boundaries}
+        self.boundaries = [boundary for boundary in self.boundaries if self.summary_after[boundary.uuid]]
+        self.moved: list[dict[str, str]] = []  # per boundary: uuid -> parent after that compaction
+        for boundary in self.boundaries:
+            self.moved.append(self.reparented(boundary))
+
+    def find_summary(self, boundary: Record) -> Optional[Record]:
+        """The summary that belongs to a boundary; one without is no compaction."""
+        for record in self.main[bisect.bisect_right(self.lines, boundary.line):]:
+            if record.summary:
+                return record
+            if record.compaction:
+                return None
+        return None
+
+    def reparented(self, boundary: Record) -> dict[str, str]:
+        """The new parents that preserving records gives: head under the anchor, what hung there under the tail."""
+        compaction, level = boundary.compaction, len(self.moved)
+        if compaction is None:
+            return {}
+        kept: list[str] = []
+        anchor = compaction.anchor
+        if compaction.head in self.by_uuid and compaction.anchor in self.by_uuid and compaction.tail in self.by_uuid:
+            path = [record.uuid for record in self.walk(self.by_uuid[compaction.tail or ""], level)]
+            kept = path[path.index(compaction.head or ""):] if compaction.head in path else []
+            moves = {kept[0]: anchor or ""} if kept else {}
+        else:
+            anchor = compaction.kept_anchor
+            kept = [uuid for uuid in compaction.kept if uuid in self.by_uuid]
+            moves = dict(zip(kept, [anchor or "", *kept])) if anchor in self.by_uuid else {}
+        if not moves:
+            return {}
+        moves.update((record.uuid, kept[-1]) for record in self.main if record.uuid not in kept and self.parent_uuid(record, level) == anchor)
+        return moves
+
+    def parent_uuid(self, record: Record, level: int) -> Optional[str]:
+        """Uuid of the parent as it is after the first `level` compactions, None for a root."""
+        for moved in reversed(self.moved[:level]):
+            if record.uuid in moved:
+                return moved[record.uuid]
+        if record.parent is None and record.compaction and not self.summary_after.get(record.uuid):
+            return record.logical_parent
+        return record.parent
+
+    def parent(self, record: Record, level: int) -> Optional[Record]:
+        """The parent record; a missing one is bridged to the nearest earlier main-chain record of the same session."""
+        uuid = self.parent_uuid(record, level)
+        if uuid is None:
+            return None
+        known = self.by_uuid.get(uuid)
+        if known and known.kind == "progress":
+            return self.beside_progress(record, known)
+        return known if known and not known.sidechain else self.before(record)
+
+    def beside_progress(self, record: Record, progress: Record) -> Record:
+        """Where a link through old hook progress leads: those rows hang beside a call's result, and answers hang on both sides.
+
+        The parent is the newest earlier record below the call that the progress belongs to, so that nothing is lost.
+        """
+        call, seen = progress, {record.uuid}
+        while call.kind == "progress" and call.uuid not in seen and call.parent in self.by_uuid:
+            seen.add(call.uuid)
+            call = self.by_uuid[call.parent or ""]
+        nearest = self.before(record, skip="progress")
+        above = nearest
+        while above and above is not call and above.uuid not in seen and above.line > call.line:
+            seen.add(above.uuid)
+            above = self.by_uuid.get(above.parent or "")
+        return nearest if nearest and above is call else progress
+
+    def before(self, record: Record, skip: str = "") -> Optional[Record]:
+        """The nearest main-chain record of the same session that stands before `record` in the file, not of kind `skip`."""
+        for at in range(bisect.bisect_left(self.lines, record.line) - 1, -1, -1):
+            if self.main[at].session == record.session and self.main[at].kind != skip:
+                return self.main[at]
+        return None
+
+    def walk(self, leaf: Record, level: int) -> list[Record]:
+        """From the root to `leaf`. In a cycle the file's order is the best there is."""
+        path: list[Record] = []
+        seen: set[str] = set()
+        step: Optional[Record] = leaf
+        while step is not None:
+            if step.uuid in seen:
+                return self.main
+            seen.add(step.uuid)
+            path.append(step)
+            step = self.parent(step, level)
+        return path[::-1]
+
+    def leaf(self, pin: Optional[Pin]) -> Record:
+        """The record that a resume continues from: the last in the file, unless a pin names another branch."""
+        last, level = self.main[-1], len(self.moved)
+        pinned = self.by_uuid.get(pin.leaf) if pin else None
+        if pin is None or pinned is None or pinned.sidechain:
+            return last
+        if pin.explicit:
+            return pinned
+        if pinned.uuid in {record.uuid for record in self.history(last, level)}:
+            return last
+        below = {pinned.uuid}
+        newest = pinned
+        for record in self.main:
+            parent = self.parent(record, level)
+            if parent and parent.uuid in below:
+                below.add(record.uuid)
+                newest = record
+        return newest
+
+    def history(self, leaf: Record, level: int) -> list[Record]:
+        """The path to `leaf`, across compactions, each record once, in the order it happened."""
+        path = self.walk(leaf, level)
+        root = path[0]
+        if root in self.boundaries and (before := self.compacted_leaf(root)):
+            older = self.history(before, self.boundaries.index(root)) if before.line < root.line else []
+            known = {record.uuid for record in older}
+            return older + [record for record in path if record.uuid not in known]
+        return path
+
+    def compacted_leaf(self, boundary: Record) -> Optional[Record]:
+        """The last record that a compaction took away: the logical parent, unless that is only an old row written again."""
+        named = self.by_uuid.get(boundary.logical_parent or "")
+        at = self.boundaries.index(boundary)
+        since = self.boundaries[at - 1].line if at else -1
+        if named and (named.line > since or self.last_line[named.uuid] < since):
+            return named
+        return self.before(boundary)
+
+    def with_parallels(self, path: list[Record]) -> list[Record]:
+        """`path` and what hangs beside it: rows of the same answer, and the results of its calls (format.md 2)."""
+        on_path = {record.uuid for record in path}
+        rows: dict[str, list[Record]] = {}
+        results: dict[str, list[Record]] = {}
+        for record in self.main:
+            if record.kind == "assistant" and record.message_id:
+                rows.setdefault(record.message_id, []).append(record)
+            elif record.kind == "user" and record.uuid not in on_path:
+                for result in record.results():
+                    results.setdefault(result.call_id, []).append(record)
+        found, placed = [], set()
+        for record in path:
+            group = [row for row in rows.get(record.message_id, [record]) if row.uuid not in placed] if record.kind == "assistant" else [record]
+            if record.uuid in placed:
+                continue
+            beside = [result for row in group for call in row.calls() for result in results.get(call.id, ())]
+            for item in [*group, *sorted(beside, key=lambda item: item.line)]:
+                if item.uuid not in placed:
+                    placed.add(item.uuid)
+                    found.append(item)
+        return found
+
+
+def read_conversation(transcript: Transcript) -> Conversation:
+    """Sort a transcript's records into live, earlier and abandoned, and cut them into exchanges."""
+    conversation = Conversation(transcript)
+    chain = Chain(transcript)
+    if not chain.main:
+        return conversation
+    level = len(chain.moved)
+    leaf = chain.leaf(transcript.pin)
+    conversation.live = chain.with_parallels(chain.walk(leaf, level))
+    happened = chain.with_parallels(chain.history(leaf, level))
+    live = {record.uuid for record in conversation.live}
+    first_new = next((at for at, record in enumerate(happened) if record is conversation.live[0]), 0)
+    conversation.earlier = happened[:first_new]
+    known = live | {record.uuid for record in conversation.earlier}
+    conversation.abandoned = [record for record in chain.main if record.uuid not in known]
+    conversation.compactions = sum(boundary.uuid in known for boundary in chain.boundaries)
+    cut_into_exchanges(conversation, live)
+    return conversation
+
+
+def cut_into_exchanges(conversation: Conversation, live: set[str]) -> None:
+    """Fill in the exchanges: a new one at each prompt, calls joined with their results by id."""
+    records = conversation.records()
+    results = {result.call_id: result for record in records for result in record.results()}
+    loose = [record for record in conversation.transcript.loose if prompt_of(record)]
+    opened: Optional[Exchange] = None
+    for record in merged(records, loose):
+        prompt = prompt_of(record)
+        if prompt or opened is None:
+            if not prompt and record.kind != "assistant":
+                note_harness_record(conversation, opened, record)
+                continue
+            number_of = (opened.n if opened else 0) + bool(prompt)
+            opened = Exchange(number_of, prompt or Prompt("", "none"), record, record.uuid in live)
+            conversation.exchanges.append(opened)
+        if record.kind == "assistant":
+            add_answer(opened, record, results)
+        elif not prompt:
+            note_harness_record(conversation, opened, record)
+
+
+def merged(records: list[Record], loose: list[Record]) -> Iterator[Record]:
+    """`records` with those that have no link set in by their place in the file."""
+    waiting = list(loose)
+    for record in records:
+        while waiting and waiting[0].line <= record.line:
+            yield waiting.pop(0)
+        yield record
+    yield from waiting
+
+
+def add_answer(exchange: Exchange, record: Record, results: dict[str, Result]) -> None:
+    """Add one row of an answer to its exchange; what the harness says in the agent's role counts as an error only."""
+    if is_synthetic(record):
+        exchange.errors += record.api_error
+        return
+    exchange.replies += [Text(text) for text in record.texts() if text.strip()]
+    exchange.calls += [JoinedCall(call, record, results.get(call.id)) for call in record.calls()]
+    exchange.last = record
+
+
+def is_synthetic(record: Record) -> bool:
+    """Whether the harness speaks in the agent's role: an API error, "No response requested."."""
+    return record.api_error or record.model == "<synthetic>"
+
+
+def note_harness_record(conversation: Conversation, exchange: Optional[Exchange], record: Record) -> None:
+    """Keep what matters of a record that is neither prompt nor answer: summaries, notices, interruptions, shell output."""
+    if record.summary:
+        conversation.summaries.append(record)
+        return
+    if command := local_command(record):
+        conversation.commands.append(command)
+    text = "\n".join(record.texts())
+    if exchange is None or not text:
+        return
+    if text.startswith("[Request interrupted by user"):
+        exchange.interrupted = True
+    elif "<task-notification>" in text and not record.meta:
+        exchange.notices.append(text)
+    elif text.startswith("<bash-std"):
+        exchange.shell_output = unescaped("\n".join(part for _, part in SHELL_OUTPUT.findall(text) if part))
+
+
+# --------------------------------------------------------------------------------------------------------------- report
+
+
+ANSI = re.compile("(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|\x1b[@-Z\\\\-_]")
+UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
+XML_ESCAPES = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;", ord("\r"): "&#13;"}
+ATTRIBUTE_ESCAPES = {**XML_ESCAPES, ord('"'): "&quot;", ord("\n"): "&#10;", ord("\t"): "&#9;"}
+SECRETS = (  # (kind, pattern); where a pattern has a group "keep", that much of the text stays
+    ("private key", re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.S)),
+    ("authorization", re.compile(r"(?P<keep>\bAuthorization[\"']?\s*[:=]\s*[\"']?)(?:(?:Bearer|Basic|Token|Digest)\s+)?[^\s\"',;]{6,}", re.I)),
+    ("password in URL", re.compile(r"(?P<keep>\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{0,100}:)[^\s/@]{1,200}(?=@)", re.I)),
+    ("api key", re.compile(r"\b(?:sk|pk|rk)[-_](?:ant-|live_|test_|proj-)?[A-Za-z0-9_-]{20,}")),
+    ("token", re.compile(r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abeoprs]-[\w-]{10,}|npm_[A-Za-z0-9]{30,}|pypi-[\w-]{40,}|AIza[\w-]{30,}|ya29\.[\w.-]{20,}|hf_[A-Za-z0-9]{30,})")),
+    ("access key id", re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b")),
+    ("web token", re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}\.?[\w-]*")),
+    ("secret", re.compile(r"(?P<keep>\b[\w-]*(?:secret|token|passwd|password|api_?key|access_?key|private_?key|_key|credential)s?[\"']?\s*[=:]\s*[\"']?)"
+                          r"(?!\[masked)(?=[^\s\"',;&]*[0-9])[^\s\"',;&]{12,}", re.I)),
+    ("secret", re.compile(r"(?P<keep>\b[A-Z0-9_]*(?:SECRET|TOKEN|PASSWORD|PASSWD)[A-Z0-9_]*=[\"']?)(?!\[masked)[^\s\"',;&]{4,}")),
+)
+
+
+def mask(text: str) -> str:
+    """`text` with credentials replaced by `[masked: kind]`; hashes, UUIDs and prose stay."""
+    for kind, pattern in SECRETS:
+        text = pattern.sub(lambda found, kind=kind: f"{found.groupdict().get('keep') or ''}[masked: {kind}]", text)  # type: ignore[misc]
+    return text
+
+
+def clean(text: str) -> str:
+    """`text` without colour codes, and with everything XML or a terminal cannot take replaced by U+FFFD."""
+    if text.isascii() and text.isprintable():
+        return text
+    text = UNFIT.sub("\ufffd", ANSI.sub("", text))
+    return text if text.isascii() else "".join("\ufffd" if ord(c) & 0xFFFE == 0xFFFE else c for c in text) if max(text) > "\uffff" else text
+
+
+def cut(text: str, limit: int) -> str:
+    """`text` in at most `limit` UTF-16 units, its head and tail kept and the number of characters left out said between."""
+    if len(text) <= limit // 2 or utf16_length(text) <= limit:
+        return text
+    mark = f" [… {len(text):,} characters, cut …] "
+    room = limit - utf16_length(mark)
+    if room < 24:  # no room for both ends
+        return within(text, max(limit - 1, 0)) + "…"
+    head = within(text, room * 2 // 3)
+    tail = within(text[-(room - room * 2 // 3):][::-1], room - room * 2 // 3)[::-1]
+    return f"{head}{mark}{tail}" if (left := len(text) - len(head) - len(tail)) <= 0 else f"{head}{mark.replace(f'{len(text):,}', f'{left:,}')}{tail}"
+
+
+def within(text: str, units: int) -> str:
+    """The longest head of `text` that has at most `units` UTF-16 units."""
+    head = text[:units]
+    return head if head.isascii() else head.encode("utf-16-le", "surrogatepass")[:units * 2].decode("utf-16-le", "ignore")
+
+
+class Quoter:
+    """Makes text fit for the report: masked (unless told not to) before it is cut, cleaned, cut, escaped. The only way in."""
+
+    def __init__(self, show_secrets: bool = False) -> None:
+        self.show_secrets = show_secrets
+
+    def plain(self, text: str, limit: int = MASK_WINDOW) -> str:
+        """`text` cleaned, masked and cut, not yet escaped."""
+        if len(text) > MASK_WINDOW:  # the window is far wider than any cut, so no secret is parted by it
+            text = cut(text, MASK_WINDOW)
+        text = clean(text)
+        return cut(text if self.show_secrets else mask(text), limit)
+
+    def text(self, text: str, limit: int = MASK_WINDOW) -> str:
+        """`text` as the content of an element."""
+        return self.plain(text, limit).translate(XML_ESCAPES)
+
+    def line(self, text: str, limit: int) -> str:
+        """`text` as content on one line."""
+        return cut(" ".join(self.plain(text).split()), limit).translate(XML_ESCAPES)
+
+    def attributes(self, given: dict[str, object]) -> str:
+        """` name="value"` for each that is not None or empty; values are cut at 300."""
+        return "".join(f' {name}="{self.plain(str(value), 300).translate(ATTRIBUTE_ESCAPES)}"' for name, value in given.items() if value not in (None, ""))
+
+
+def element(name: str, attributes: str, content: str) -> str:
+    """An element whose attributes and content are escaped already."""
+    return f"<{name}{attributes}>{content}</{name}>" if content else f"<{name}{attributes}/>"
+
+
+class Item(NamedTuple):
+    """One entry of a section. `render(cap)` gives its XML with its texts cut at `cap`; the lower `rank`, the longer it stays.
+
+    An item of rank below 0 is shown whatever lies between, cut as far as it takes.
+    """
+
+    rank: float
+    render: Callable[[int], str]
+
+
+class Section(NamedTuple):
+    """A part of a report. `items` stand in the order they are shown; their texts are cut between `floor` and `ceiling` units.
+
+    `weight` is its claim on the room where there is not enough for all; `total` is how many entries there are to show.
+    """
+
+    name: str
+    attributes: str
+    items: list[Item]
+    weight: float
+    floor: int
+    ceiling: int
+    total: int
+    more: str = ""
+
+
+class Fitted(NamedTuple):
+    """A section as it was laid out: its XML and how many entries it shows."""
+
+    section: Section
+    xml: str
+    shown: int
+
+
+SMALLEST_CAP = 24  # a text cut shorter says nothing
+
+
+def fit(section: Section, room: int) -> Fitted:
+    """Lay out a section in `room` units: all items with texts as long as possible; at the floor the last in rank go first."""
+    wrapper = len(section.name) * 2 + len("<></>\n") + utf16_length(section.attributes)
+    room -= wrapper
+    cap = section.ceiling
+    while True:
+        pieces = [item.render(cap) for item in section.items]
+        if sum(map(utf16_length, pieces)) <= room or cap <= section.floor:
+            break
+        cap = max(section.floor, cap * 7 // 10)
+    kept: dict[int, str] = {}
+    for at in sorted(range(len(pieces)), key=lambda at: section.items[at].rank):
+        piece, smaller = pieces[at], cap
+        while utf16_length(piece) > room and (section.items[at].rank < 0 or not kept) and smaller > SMALLEST_CAP:
+            smaller = max(SMALLEST_CAP, smaller // 2)
+            piece = section.items[at].render(smaller)
+        if utf16_length(piece) <= room:
+            kept[at] = piece
+            room -= utf16_length(piece)
+    if not kept:
+        return Fitted(section, "", 0)
+    return Fitted(section, element(section.name, section.attributes, "".join(kept[at] for at in sorted(kept))) + "\n", len(kept))
+
+
+def share_out(room: int, demands: list[int], weights: list[float]) -> list[int]:
+    """Split `room` by weight; who needs less than its share leaves the rest to the others."""
+    granted, wanting = [0] * len(demands), set(range(len(demands)))
+    while wanting and room > 0:
+        unit = room / sum(weights[at] for at in wanting)
+        modest = {at for at in wanting if demands[at] <= unit * weights[at]}
+        for at in modest or wanting:
+            granted[at] = demands[at] if modest else int(unit * weights[at])
+        room -= sum(granted[at] for at in modest)
+        wanting = wanting - modest if modest else set()
+    return granted
+
+
+def lay_out(sections: list[Section], room: int) -> list[Fitted]:
+    """Lay out the sections in `room` units together. What one leaves over goes to those after it, then to the first again."""
+    full = [fit(section, 1 << 40) for section in sections]
+    demands = [utf16_length(fitted.xml) for fitted in full]
+    if sum(demands) <= room:
+        return full
+    granted = share_out(room, demands, [section.weight for section in sections])
+    fitted: list[Fitted] = [full[at] if demands[at] <= granted[at] else fit(section, granted[at]) for at, section in enumerate(sections)]
+    spare = room - sum(utf16_length(one.xml) for one in fitted)
+    for at, section in enumerate(sections):
+        used = utf16_length(fitted[at].xml)
+        if used < demands[at] and spare > SMALLEST_CAP:
+            better = full[at] if demands[at] <= used + spare else fit(section, used + spare)
+            if utf16_length(better.xml) <= used + spare:
+                spare += used - utf16_length(better.xml)
+                fitted[at] = better
+    return fitted
+
+
+def evenly(count: int) -> list[float]:
+    """Ranks 0..1 for `count` places such that any number of the lowest ones lies evenly spread (bit-reversed order)."""
+    width = max(count - 1, 1).bit_length()
+    return [int(f"{at:0{width}b}"[::-1], 2) / (1 << width) for at in range(count)]
+
+
+def seconds(timestamp: str) -> Optional[float]:
+    """A record's ISO time as seconds since 1970, None where it is none."""
+    try:
+        when = datetime.fromisoformat(timestamp.replace("Z", "+00:00"))
+        return (when if when.tzinfo else when.replace(tzinfo=timezone.utc)).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def ago(then: Optional[float], now: float) -> str:
+    """How long ago in words, such as "3 h ago"; empty where the time is not known."""
+    if then is None:
+        return ""
+    past = max(now - then, 0)
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if past >= size:
+            return f"{int(past // size)} {unit} ago"
+    return "just now"
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that says what is wrong in one line, and ends with status 2."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {clean(message)}; see --help\n")
+
+
+def build_base_parser(prog: str, description: str, epilog: str, default_bound: int) -> Parser:
+    """The options that all skills share: which session, how much, masking, where the arguments come from."""
+    parser = Parser(prog=prog, description=description, epilog=epilog, allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter)
+    which = parser.add_argument_group("which session (default: the latest of this project)")
+    which.add_argument("ref", nargs="*", metavar="REF", help="a path, an id, text with an id in it, an id prefix of 4 or more, 'this', or a title")
+    which.add_argument("--id", metavar="ID", help="this session id")
+    which.add_argument("--title", metavar="TITLE", help="the session with this title")
+    which.add_argument("--file", metavar="PATH", help="this transcript file")
+    which.add_argument("--latest", action="store_true", help="the latest session of the project (the one just cleared comes first)")
+    which.add_argument("--exclude", metavar="ID", action="append", default=[], help="never take this session as the latest; can be repeated")
+    which.add_argument("--project", metavar="DIR", default="", help="the project's directory (default: the current one)")
+    which.add_argument("--all-projects", action="store_true", help="look in all projects")
+    parser.add_argument("--max-chars", metavar="N", type=int, default=default_bound, help=f"bound of the whole output in UTF-16 units, at least {SMALLEST_BOUND:,} (default {default_bound:,})")
+    parser.add_argument("--show-secrets", action="store_true", help="do not mask credentials")
+    parser.add_argument("--args-stdin", action="store_true", help="read options and words from standard input, as the slash command does")
+    parser.add_argument("--version", action="version", version=f"{prog} {VERSION}")
+    return parser
+
+
+def parse_arguments(parser: Parser, argv: list[str]) -> argparse.Namespace:
+    """Parsed arguments. With --args-stdin the text on standard input is added: leading options, then free text, kept as it is."""
+    if "--args-stdin" in argv:
+        argv = [word for word in argv if word != "--args-stdin"] + split_arguments(parser, sys.stdin.buffer.read().decode("utf-8", "replace"))
+        arguments = parser.parse_args(argv)
+        arguments.args_stdin = True
+    else:
+        arguments = parser.parse_args(argv)
+    if arguments.max_chars < SMALLEST_BOUND:
+        parser.error(f"--max-chars must be at least {SMALLEST_BOUND}")
+    arguments.asked_chars = arguments.max_chars
+    if arguments.args_stdin:
+        arguments.max_chars = min(arguments.max_chars, CLIENT_LIMIT)
+    return arguments
+
+
+LEADING_OPTION = re.compile(r"\s*(--[A-Za-z][\w-]*)(?:=(\"[^\"]*\"|'[^']*'|\S*))?(?=\s|$)")
+OPTION_VALUE = re.compile(r"\s+(\"[^\"]*\"|'[^']*'|\S+)")
+
+
+def split_arguments(parser: Parser, text: str) -> list[str]:
+    """The words of a slash command's arguments: its leading options with their values, then all the rest as one word."""
+    takes_value = {name for action in parser._actions if action.nargs != 0 for name in action.option_strings}
+    words: list[str] = []
+    while (option := LEADING_OPTION.match(text)) is not None:
+        words.append(option[1])
+        text, value = text[option.end():], option[2]
+        if value is None and option[1] in takes_value and (following := OPTION_VALUE.match(text)):
+            value, text = following[1], text[following.end():]
+        if value is not None:
+            words[-1] += "=" + (value[1:-1] if value[:1] in "\"'" and value[:1] == value[-1:] and len(value) > 1 else value)
+    text = text.strip()
+    return [*words, "--", text] if text else words
+
+
+def serve(parser: Parser, job: Callable[[argparse.Namespace], str], argv: Optional[list[str]]) -> int:
+    """Run a skill's job and print its report. Returns the exit status: 0 done, 1 refused in one line."""
+    try:
+        report = job(parse_arguments(parser, sys.argv[1:] if argv is None else argv))
+    except Refusal as refusal:
+        print(f"{parser.prog}: {cut(' '.join(clean(str(refusal)).split()), 1500)}".encode("ascii", "backslashreplace").decode(), file=sys.stderr)
+        return 1
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(report.encode("utf-8", "replace"))
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:  # the reader has seen enough; the interpreter must not complain at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+# --------------------------------------------------------------------------------------------------- finding a session
+
+
+class Card(NamedTuple):
+    """A session as a list shows it, read from the head and the tail of its file.
+
+    `time` is that of the last conversation record in seconds (0: none); `prompt` the first thing the person said;
+    `directories` the cwds seen; `headless` whether `claude -p` or an SDK wrote it; `sidechain` whether a sub-agent did.
+    """
+
+    path: str
+    id: str
+    time: float
+    prompt: str
+    directories: tuple[str, ...]
+    headless: bool
+    sidechain: bool
+    branch: str
+
+
+def read_card(path: str) -> Optional[Card]:
+    """The card of a transcript, None where the file cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            holder = Transcript(path, file)
+            for offset, data in read_lines(file):
+                holder.take_line(offset, data, False)
+                if offset > EDGE_BYTES and any(prompt_of(record) for record in holder.records[-8:]):
+                    break
+            head = list(holder.records)
+            tail, width = head, EDGE_BYTES
+            while file.tell() < size and (tail is head or not any(is_conversation(record) for record in tail) and width < 2 * size):
+                width *= 4
+                file.seek(max(0, size - width))
+                if size > width:
+                    file.readline()
+                ending = Transcript(path, file)
+                for offset, data in read_lines(file):
+                    ending.take_line(offset, data, False)
+                tail = ending.records
+    except OSError:
+        return None
+    spoken = [record for record in head if prompt_of(record)]
+    times = [seconds(record.timestamp) or 0.0 for record in tail if is_conversation(record)]
+    first = next((prompt.text for prompt in map(prompt_of, spoken) if prompt), "") or next((command for command in map(local_command, head) if command), "")
+    conversing = bool(spoken) or any(record.kind == "assistant" for record in (*head, *tail))
+    return Card(path, holder.id, times[-1] if times and conversing else 0.0, first, tuple(dict.fromkeys(record.cwd for record in (*head, *tail) if record.cwd)),
+                any(record.entrypoint.startswith("sdk") for record in tail[-20:]), bool(head) and all(record.sidechain for record in (*head, *tail)),
+                next((record.branch for record in reversed(tail) if record.branch), ""))
+
+
+def is_conversation(record: Record) -> bool:
+    """Whether this record is a turn of the conversation, not the harness's bookkeeping."""
+    return record.kind in ("user", "assistant") and not record.sidechain and not record.summary
+
+
+class Titles(NamedTuple):
+    """The title rows of a file, the last of each kind; a summary's text only ever serves as a suggestion."""
+
+    custom: str
+    auto: str
+    agent: str
+
+
+def read_titles(path: str) -> Titles:
+    """The current titles, wherever in the file they stand. Blocks are searched, only title rows are parsed."""
+    found = dict.fromkeys(TITLE_KINDS, "")
+    try:
+        with open(path, "rb", buffering=0) as file:
+            rest = b""
+            while block := file.read(1 << 20):
+                block = rest + block
+                end = block.rfind(b"\n") + 1
+                note_titles(block[:end] if end else b"", found)
+                rest = block[end:]
+            note_titles(rest, found)
+    except OSError:
+        pass
+    return Titles(*found.values())
+
+
+def note_titles(block: bytes, found: dict[str, str]) -> None:
+    """Put the title rows of a block of whole lines into `found`."""
+    for key in (b"Title", b"agentName"):
+        at = block.find(key)
+        while at >= 0:
+            start, end = block.rfind(b"\n", 0, at) + 1, block.find(b"\n", at)
+            if at - start < 200:
+                for fields in parse_line(block[start:end if end >= 0 else len(block)]).objects:
+                    if (kind := fields.get("type")) in TITLE_KINDS:
+                        found[kind] = string(fields.get(TITLE_KINDS[kind]))
+            at = block.find(key, at + 1)
+
+
+def card_title(card: Card, titles: Titles) -> str:
+    """The title a session goes by: custom, else automatic, else the agent's, else its first prompt, cut."""
+    return " ".join((titles.custom or titles.auto or titles.agent or cut(card.prompt, TITLE_CHARS) or card.id).split())
+
+
+class Found(NamedTuple):
+    """The session that a reference names, the others it might have meant, and what the reader should know of the choice."""
+
+    path: str
+    title: str
+    others: list[str]
+    note: str
+
+
+def belongs(card: Card, directory: str) -> bool:
+    """Whether a session is this directory's: folder names collide, so a recorded cwd decides. One without any is believed."""
+    same = {os.path.normcase(normalized(path)) for path in (directory, os.path.realpath(directory))}
+    seen = [os.path.normcase(normalized(path)) for path in card.directories]
+    return not seen or any(path == own or path.startswith(own.rstrip(os.sep) + os.sep) for path in seen for own in same)
+
+
+def project_cards(directory: str, everywhere: bool) -> list[Card]:
+    """Cards of the project's sessions (its own, then its worktrees'), or of all; sub-agents' left out."""
+    if everywhere:
+        cards = [read_card(path) for path in session_files(all_folders())]
+        return [card for card in cards if card and not card.sidechain]
+    exact = project_folders(directory)
+    cards = [read_card(path) for path in session_files(exact)]
+    own = [card for card in cards if card and not card.sidechain and belongs(card, directory) and (card.directories or os.path.basename(os.path.dirname(card.path)) == os.path.basename(exact[0]))]
+    if own:
+        return own
+    trees = [(tree, card) for tree in worktrees(directory) for card in map(read_card, session_files(project_folders(tree)))]
+    return [card for tree, card in trees if card and not card.sidechain and belongs(card, tree)]
+
+
+def latest_session(directory: str, everywhere: bool, excluded: set[str]) -> Found:
+    """The session just cleared where the history knows it, else the newest that a person talked in."""
+    own = own_session()
+    cards = project_cards(directory, everywhere)
+    live = live_sessions()
+    barred = {name.lower() for name in excluded} | ({own.lower()} if own else set())
+    if own and not everywhere:
+        cleared = cleared_before(own.lower(), directory)
+        for card in cards:
+            if card.id.lower() == cleared and card.time and cleared not in barred:
+                return found_card(card, [], "the session that /clear ended")
+    fit_cards = [card for card in cards if card.time and card.id.lower() not in barred and not (own and card.id.lower() in live)]
+    choice = [card for card in fit_cards if not card.headless] or fit_cards
+    if not choice:
+        where = "any project" if everywhere else directory
+        near = describe_neighbours(directory, barred)
+        raise Refusal(f"no session with a conversation in {where} (looked in {', '.join(project_folders(directory)[:3])}){near}; name one by id or title, or add --all-projects")
+    card = max(choice, key=lambda card: card.time)
+    notes = ["open in a live client now"] if card.id.lower() in live else []
+    if own and not any(card.id.lower() == own.lower() for card in cards):
+        notes.append("the own session has no file yet")
+    return found_card(card, [], "; ".join(["the latest session of this project", *notes]))
+
+
+def describe_neighbours(directory: str, barred: set[str]) -> str:
+    """Sessions of other directories that share this project's folder, for a refusal."""
+    cards = [card for card in map(read_card, session_files(project_folders(directory))) if card and card.time and card.id.lower() not in barred and not belongs(card, directory)]
+    if not cards:
+        return ""
+    return "; sessions of other directories share that folder: " + ", ".join(f"{card.id} ({card.directories[0]})" for card in sorted(cards, key=lambda card: -card.time)[:3])
+
+
+def found_card(card: Card, others: list[Card], note: str) -> Found:
+    """A card as the answer."""
+    return Found(card.path, card_title(card, read_titles(card.path)), [described(other) for other in others[:5]], note)
+
+
+def described(card: Card) -> str:
+    """A session in a few words for a person to choose by: id, title, date."""
+    day = datetime.fromtimestamp(card.time, timezone.utc).strftime("%Y-%m-%d %H:%M") if card.time else "no conversation"
+    return f"{card.id} \"{cut(card_title(card, read_titles(card.path)), 60)}\" {day}"
+
+
+def find_session(arguments: argparse.Namespace, default: str = "latest") -> Found:
+    """The session that the command line names. Raises Refusal with the nearest candidates where it names none.
+
+    A reference is tried as a path, an id, text with an id in it, `this`, a prefix, a title, in this order.
+    """
+    directory = os.path.realpath(arguments.project or ".")
+    reference = " ".join(arguments.ref).strip()
+    named = [value for value in (arguments.id, arguments.title, arguments.file, arguments.latest or None) if value is not None]
+    if len(named) + bool(arguments.ref) > 1:
+        raise Refusal("more than one session is named; give one of REF, --id, --title, --file, --latest")
+    if arguments.file is not None:
+        return found_file(arguments.file)
+    if arguments.id is not None:
+        return find_id(arguments.id.strip().lower())
+    if arguments.title is not None:
+        return find_title(arguments.title, directory, arguments.all_projects)
+    if not arguments.ref and (arguments.latest or default == "latest"):
+        return latest_session(directory, arguments.all_projects, set(arguments.exclude))
+    return find_reference(reference if arguments.ref else default, directory, arguments.all_projects)
+
+
+def find_reference(reference: str, directory: str, everywhere: bool) -> Found:
+    """What free words name."""
+    if not re.search(r"\w", reference):
+        raise Refusal(f"'{reference}' names no session; give a title, an id, a prefix of 4 or more, or a path")
+    if reference.endswith(".jsonl") and (os.sep in reference or os.path.isfile(reference)):
+        return found_file(os.path.expanduser(reference))
+    if identifier := UUID.search(reference):
+        return find_id(identifier[0].lower())
+    if reference == "this":
+        own = own_session()
+        if not own:
+            raise Refusal("'this' is the session that runs the command, and no session does; name one by id or title")
+        return find_id(own.lower())
+    if agent := re.fullmatch(r"(agent-[\w-]+)(?:\.jsonl)?", reference):
+        raise Refusal(describe_agent(agent[1]))
+    if re.fullmatch(r"[0-9a-fA-F][0-9a-fA-F-]{3,35}", reference) and (found := find_prefix(reference.lower())):
+        return found
+    return find_title(reference, directory, everywhere)
+
+
+def found_file(path: str) -> Found:
+    """An explicit path; whether it can be read is seen when it is."""
+    card = read_card(path) if os.path.isfile(path) else None
+    return found_card(card, [], "") if card else Found(path, "", [], "")
+
+
+def find_id(identifier: str) -> Found:
+    """The transcript with this id. Of copies in several folders the one with the newest conversation counts."""
+    paths = [path for path in session_files(all_folders()) if os.path.splitext(os.path.basename(path))[0].lower() == identifier]
+    cards = [card for card in map(read_card, paths) if card]
+    if not cards:
+        raise Refusal(f"no such session: {identifier} (looked in {len(all_folders())} folders of {', '.join(projects_roots())}){newest_hint()}")
+    card = max(cards, key=lambda card: card.time)
+    if card.sidechain:
+        raise Refusal(f"{identifier} is the transcript of a sub-agent, not a session; name the session that started it")
+    return found_card(card, [], "")
+
+
+def find_prefix(prefix: str) -> Optional[Found]:
+    """The one session whose id begins so, None where none does. Raises Refusal where several do."""
+    paths = [path for path in session_files(all_folders()) if os.path.basename(path).lower().startswith(prefix)]
+    cards = [card for card in map(read_card, paths) if card and not card.sidechain]
+    if len({card.id.lower() for card in cards}) > 1:
+        raise Refusal(f"{prefix} fits {len(cards)} sessions: {', '.join(described(card) for card in cards[:5])}; give more of the id")
+    return find_id(cards[0].id.lower()) if cards else None
+
+
+def find_title(title: str, directory: str, everywhere: bool) -> Found:
+    """The session with this title: exact before part, this project before others, then the newest."""
+    wanted = " ".join(title.split()).casefold()
+    if not wanted:
+        raise Refusal("an empty title names no session; give a title, an id, or --latest")
+    here = [(card, card_title(card, read_titles(card.path))) for card in project_cards(directory, everywhere) if card.time]
+    exact = [card for card, name in here if name.casefold() == wanted]
+    elsewhere: list[tuple[Card, str]] = []
+    if not exact and not everywhere:
+        known = {card.path for card, _ in here}
+        elsewhere = [(card, card_title(card, read_titles(card.path))) for card in project_cards(directory, True) if card.path not in known and card.time]
+    for cards, note in ((exact, ""), ([card for card, name in elsewhere if name.casefold() == wanted], "from another project"),
+                        ([card for card, name in here if wanted in name.casefold()], "part of the title"),
+                        ([card for card, name in elsewhere if wanted in name.casefold()], "part of the title, from another project")):
+        if cards:
+            newest, *others = sorted(cards, key=lambda card: -card.time)
+            return found_card(newest, others, note)
+    raise Refusal(f"no session titled or numbered '{cut(title, 200)}' (looked at {len(here) + len(elsewhere)} sessions in {', '.join(projects_roots())}){title_hint(wanted, here + elsewhere)}")
+
+
+def title_hint(wanted: str, cards: list[tuple[Card, str]]) -> str:
+    """The sessions whose titles come nearest, for a refusal."""
+    import difflib  # only where nothing was found
+
+    by_name = {name.casefold(): card for card, name in cards}
+    near = [by_name[name] for name in difflib.get_close_matches(wanted, by_name, 3, 0.5)]
+    near = near or [card for card, _ in sorted(cards, key=lambda pair: -pair[0].time)[:3]]
+    return "; nearest: " + ", ".join(described(card) for card in near) if near else ""
+
+
+def newest_hint() -> str:
+    """The newest sessions of this project, for a refusal."""
+    cards = sorted((card for card in project_cards(os.path.realpath("."), False) if card.time), key=lambda card: -card.time)
+    return "; newest here: " + ", ".join(described(card) for card in cards[:3]) if cards else "; see --help for the ways to name one"
+
+
+def describe_agent(name: str) -> str:
+    """Why a sub-agent's name is refused, and which session it belongs to."""
+    for folder in all_folders():
+        for session in sorted(os.listdir(folder)):
+            if os.path.exists(os.path.join(folder, session, "subagents", f"{name}.jsonl")):
+                return f"{name} is a sub-agent of session {session}; name that session"
+        path = os.path.join(folder, f"{name}.jsonl")
+        if os.path.isfile(path):
+            with open(path, "rb") as file:
+                parents = {string(fields.get("sessionId")) for _, data in read_lines(file) for fields in parse_line(data).objects}
+            return f"{name} is a sub-agent of session {', '.join(sorted(filter(None, parents)))}; name that session"
+    return f"no such session: {name} would be a sub-agent's transcript, and there is none of that name in {', '.join(projects_roots())}"
