@@ -547,10 +547,11 @@ def kind_of_side_record(data: bytes) -> Optional[str]:
 
     The byte tests are sound: inside a JSON string a quote is always escaped, so they only ever meet the structure.
     """
-    if not data.startswith(b'{"type":"') or not data.endswith((b"}\n", b"}\r\n")) or data.find(b'"parentUuid":') >= 0:
+    if not data.startswith(b'{"type":"') or not data.endswith((b"}\n", b"}\r\n")):
         return None
-    kind = data[9:data.find(b'"', 9)].decode("latin-1")
-    return None if kind in CHAIN_KINDS or kind in SIDE_KINDS or data.find(b'}{"', len(data) - 512) >= 0 else kind
+    kind = data[9:data.find(b'"', 9, 64)].decode("latin-1")
+    tail = len(data) - 1024  # of a record that was glued to this one, the end is there
+    return None if kind in CHAIN_KINDS or kind in SIDE_KINDS or data.find(b'}{"', tail) >= 0 or data.find(b'"gitBranch":', tail) >= 0 or data.find(b'"parentUuid":', tail) >= 0 else kind
 
 
 def recognise(transcript: Transcript, offset: int, data: bytes) -> Optional[Record]:
@@ -723,9 +724,9 @@ def command_line(text: str) -> str:
 
 def prompt_of(record: Record) -> Optional[Prompt]:
     """What the person said in this record, None where nobody did. The one place that knows what a prompt is (format.md 3)."""
-    if record.sidechain or record.meta or record.summary or record.origin not in ("", "human"):
+    if not (record.kind == "user" or record.queued) or record.sidechain or record.meta or record.summary or record.origin not in ("", "human"):
         return None
-    if not (record.kind == "user" or record.queued) or any(isinstance(block, Result) for block in record.blocks):
+    if any(isinstance(block, Result) for block in record.blocks):
         return None
     parts = [strip_envelopes(text) for text in record.texts()]
     text = "\n".join(part for part in parts if part.strip())
@@ -961,13 +962,16 @@ class Chain:
             elif record.kind == "user" and record.uuid not in on_path:
                 for result in record.results():
                     results.setdefault(result.call_id, []).append(record)
-        found, placed = [], set()
+        found: list[Record] = []
+        placed: set[str] = set()
         for record in path:
-            group = [row for row in rows.get(record.message_id, [record]) if row.uuid not in placed] if record.kind == "assistant" else [record]
             if record.uuid in placed:
                 continue
-            beside = [result for row in group for call in row.calls() for result in results.get(call.id, ())]
-            for item in [*group, *sorted(beside, key=lambda item: item.line)]:
+            group = rows.get(record.message_id, [record]) if record.kind == "assistant" else [record]
+            if results and record.kind == "assistant":
+                beside = [result for row in group for call in row.calls() for result in results.get(call.id, ())]
+                group = [*group, *sorted(beside, key=lambda item: item.line)]
+            for item in group:
                 if item.uuid not in placed:
                     placed.add(item.uuid)
                     found.append(item)
@@ -983,7 +987,7 @@ def read_conversation(transcript: Transcript) -> Conversation:
     level = len(chain.moved)
     leaf = chain.leaf(transcript.pin)
     conversation.live = chain.with_parallels(chain.walk(leaf, level))
-    happened = chain.with_parallels(chain.history(leaf, level))
+    happened = chain.with_parallels(chain.history(leaf, level)) if chain.boundaries else conversation.live
     live = {record.uuid for record in conversation.live}
     first_new = next((at for at, record in enumerate(happened) if record is conversation.live[0]), 0)
     conversation.earlier = happened[:first_new]
@@ -1065,7 +1069,8 @@ ANSI = re.compile("(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|
 UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 XML_ESCAPES = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;", ord("\r"): "&#13;"}
 ATTRIBUTE_ESCAPES = {**XML_ESCAPES, ord('"'): "&quot;", ord("\n"): "&#10;", ord("\t"): "&#9;"}
-SECRETS = (  # (kind, pattern); where a pattern has a group "keep", that much of the text stays
+SECRET_HINT = re.compile(r"key|://|authorization|sk[-_]|pk[-_]|rk[-_]|gh[pousr]_|pat[-_]|xox|npm_|pypi-|aiza|ya29|hf_|akia|asia|eyj|secret|token|passw|credential", re.I)
+SECRETS = (  # (kind, pattern); where a pattern has a group "keep", that much of the text stays. Each needs a SECRET_HINT
     ("private key", re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.S)),
     ("authorization", re.compile(r"(?P<keep>\bAuthorization[\"']?\s*[:=]\s*[\"']?)(?:(?:Bearer|Basic|Token|Digest)\s+)?[^\s\"',;]{6,}", re.I)),
     ("password in URL", re.compile(r"(?P<keep>\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{0,100}:)[^\s/@]{1,200}(?=@)", re.I)),
@@ -1081,6 +1086,8 @@ SECRETS = (  # (kind, pattern); where a pattern has a group "keep", that much of
 
 def mask(text: str) -> str:
     """`text` with credentials replaced by `[masked: kind]`; hashes, UUIDs and prose stay."""
+    if not SECRET_HINT.search(text):
+        return text
     for kind, pattern in SECRETS:
         text = pattern.sub(lambda found, kind=kind: f"{found.groupdict().get('keep') or ''}[masked: {kind}]", text)  # type: ignore[misc]
     return text
@@ -1154,20 +1161,31 @@ class Item(NamedTuple):
     render: Callable[[int], str]
 
 
-class Section(NamedTuple):
+class Section:
     """A part of a report. `items` stand in the order they are shown; their texts are cut between `floor` and `ceiling` units.
 
     `weight` is its claim on the room where there is not enough for all; `total` is how many entries there are to show.
     """
 
-    name: str
-    attributes: str
-    items: list[Item]
-    weight: float
-    floor: int
-    ceiling: int
-    total: int
-    more: str = ""
+    __slots__ = ("name", "attributes", "items", "weight", "floor", "ceiling", "total", "rendered")
+
+    def __init__(self, name: str, attributes: str, items: list[Item], weight: float, floor: int, ceiling: int, total: int) -> None:
+        self.name, self.attributes, self.items, self.weight = name, attributes, items, weight
+        self.floor, self.ceiling, self.total = floor, max(floor, ceiling), total
+        self.rendered: dict[int, list[str]] = {}
+
+    def pieces(self, cap: int) -> list[str]:
+        """All items with their texts cut at `cap`; asked for again and again while the room is shared out."""
+        if cap not in self.rendered:
+            self.rendered[cap] = [item.render(cap) for item in self.items]
+        return self.rendered[cap]
+
+    def caps(self) -> list[int]:
+        """The caps to try, the largest first."""
+        found = [self.ceiling]
+        while found[-1] > self.floor:
+            found.append(max(self.floor, found[-1] * 7 // 10))
+        return found
 
 
 class Fitted(NamedTuple):
@@ -1185,12 +1203,13 @@ def fit(section: Section, room: int) -> Fitted:
     """Lay out a section in `room` units: all items with texts as long as possible; at the floor the last in rank go first."""
     wrapper = len(section.name) * 2 + len("<></>\n") + utf16_length(section.attributes)
     room -= wrapper
-    cap = section.ceiling
-    while True:
-        pieces = [item.render(cap) for item in section.items]
-        if sum(map(utf16_length, pieces)) <= room or cap <= section.floor:
-            break
-        cap = max(section.floor, cap * 7 // 10)
+    caps = section.caps()
+    low, high = 0, len(caps) - 1  # the first cap at which all fits, else the last: lengths only fall with the cap
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if sum(map(utf16_length, section.pieces(caps[middle]))) <= room else (middle + 1, high)
+    cap = caps[low]
+    pieces = section.pieces(cap)
     kept: dict[int, str] = {}
     for at in sorted(range(len(pieces)), key=lambda at: section.items[at].rank):
         piece, smaller = pieces[at], cap
@@ -1436,15 +1455,22 @@ def note_titles(block: bytes, found: dict[str, str]) -> None:
 
 
 def card_title(card: Card, titles: Titles) -> str:
-    """The title a session goes by: custom, else automatic, else the agent's, else its first prompt, cut."""
+    """The title a session goes by: custom, else automatic, else the agent's, else its first prompt, cut, else its id."""
     return " ".join((titles.custom or titles.auto or titles.agent or cut(card.prompt, TITLE_CHARS) or card.id).split())
+
+
+def session_title(conversation: Conversation) -> str:
+    """The same for a session that has been read."""
+    transcript = conversation.transcript
+    said = next((exchange.prompt.text for exchange in conversation.exchanges if exchange.n), "") or next(iter(conversation.commands), "")
+    titles = Titles(*(transcript.titles.get(kind, "") for kind in TITLE_KINDS))
+    return card_title(Card(transcript.path, transcript.id, 0.0, said, (), False, False, ""), titles)
 
 
 class Found(NamedTuple):
     """The session that a reference names, the others it might have meant, and what the reader should know of the choice."""
 
     path: str
-    title: str
     others: list[str]
     note: str
 
@@ -1504,7 +1530,7 @@ def describe_neighbours(directory: str, barred: set[str]) -> str:
 
 def found_card(card: Card, others: list[Card], note: str) -> Found:
     """A card as the answer."""
-    return Found(card.path, card_title(card, read_titles(card.path)), [described(other) for other in others[:5]], note)
+    return Found(card.path, [described(other) for other in others[:5]], note)
 
 
 def described(card: Card) -> str:
@@ -1557,7 +1583,7 @@ def find_reference(reference: str, directory: str, everywhere: bool) -> Found:
 def found_file(path: str) -> Found:
     """An explicit path; whether it can be read is seen when it is."""
     card = read_card(path) if os.path.isfile(path) else None
-    return found_card(card, [], "") if card else Found(path, "", [], "")
+    return found_card(card, [], "") if card else Found(path, [], "")
 
 
 def find_id(identifier: str) -> Found:

@@ -252,28 +252,36 @@ def describe_call(call: cc.Call) -> str:
 # ------------------------------------------------------------------------------------------------------ what matters
 
 
-def cue(text: str) -> int:
-    """How strongly a prompt steers: 3 a rule or a correction, 2 a choice, 0 none."""
-    text = text[:4_000]
-    return 3 if RULE.search(text) or CORRECTION.search(text) else 2 if CHOICE.search(text) else 0
+class Cue(NamedTuple):
+    """How strongly a prompt steers (3 a rule or a correction, 2 a choice, 0 not at all), and where in its line it says so."""
+
+    strength: int
+    at: int
 
 
-def gist(text: str, limit: int) -> str:
-    """A prompt in one line of `limit` units: around the words that steer where they would be cut off, else its head."""
-    line = " ".join(text[:20_000].split())
-    steering = RULE.search(line) or CORRECTION.search(line) or CHOICE.search(line) if len(line) > limit else None
-    if steering and steering.start() > limit // 4:
-        start = max(line.rfind(". ", 0, steering.start()) + 2, steering.start() - limit // 3, 0) if steering.start() else 0
-        start = line.rfind(" ", 0, start) + 1
+def cue(line: str) -> Cue:
+    """The strongest cue in the head of a prompt's line."""
+    for strength, pattern in ((3, RULE), (3, CORRECTION), (2, CHOICE)):
+        if found := pattern.search(line, 0, 4_000):
+            return Cue(strength, found.start())
+    return Cue(0, 0)
+
+
+def gist(line: str, steering: int, limit: int) -> str:
+    """A prompt's line in `limit` units: from the words that steer (they stand at `steering`) where they would be cut off."""
+    if len(line) <= limit:
+        return line
+    if steering > limit // 4:
+        start = line.rfind(" ", 0, max(line.rfind(". ", 0, steering) + 2, steering - limit // 3)) + 1
         line = f"… {line[start:]}" if start else line
     return line if len(line) <= limit else f"{cc.within(line, limit - 1)}…"
 
 
-def weight(exchange: cc.Exchange) -> float:
+def weight(exchange: cc.Exchange, cues: dict[int, Cue]) -> float:
     """How much an exchange matters between the first and the last ones."""
     edits = sum(joined.call.name in EDITORS and not joined.failed for joined in exchange.calls)
     refused = any(joined.denied for joined in exchange.calls)
-    return cue(exchange.prompt.text) + 2.0 * (exchange.interrupted or refused) + (exchange.prompt.how == "queued") + min(edits, 8) / 8
+    return cues[exchange.n].strength + 2.0 * (exchange.interrupted or refused) + (exchange.prompt.how == "queued") + min(edits, 8) / 8
 
 
 class Choice(NamedTuple):
@@ -284,12 +292,12 @@ class Choice(NamedTuple):
     last: list[cc.Exchange]
 
 
-def choose(exchanges: list[cc.Exchange], first: int, middle: int, last: int) -> Choice:
+def choose(exchanges: list[cc.Exchange], weights: dict[int, float], first: int, middle: int, last: int) -> Choice:
     """Pick deterministically; no exchange stands in two groups."""
     ending = exchanges[max(len(exchanges) - last, 0):] if last else []
     rest = exchanges[:len(exchanges) - len(ending)]
     opening, between = rest[:first], rest[first:]
-    best = sorted((exchange for exchange in between if weight(exchange) >= 1), key=lambda exchange: (-weight(exchange), -exchange.n))[:middle]
+    best = sorted((exchange for exchange in between if weights[exchange.n] >= 1), key=lambda exchange: (-weights[exchange.n], -exchange.n))[:middle]
     return Choice(opening, sorted(best, key=lambda exchange: exchange.n), ending)
 
 
@@ -341,7 +349,11 @@ class Layout:
         self.level, self.options, self.quote, self.now = level, options, quote, now
         self.conversation, self.facts = level.conversation, level.facts
         self.exchanges = self.conversation.exchanges
-        self.choice = choose([exchange for exchange in self.exchanges if exchange.n] or self.exchanges, options.first, options.middle, options.last)
+        self.lines = {exchange.n: " ".join(quote.plain(exchange.prompt.text, 20_000).split()) for exchange in self.exchanges}
+        self.cues = {n: cue(line) for n, line in self.lines.items()}
+        self.weights = {exchange.n: weight(exchange, self.cues) for exchange in self.exchanges}
+        spoken = [exchange for exchange in self.exchanges if exchange.n] or self.exchanges
+        self.choice = choose(spoken, self.weights, options.first, options.middle, options.last)
 
     def sections(self) -> list[cc.Section]:
         """All sections that have something to say, most needed first."""
@@ -372,11 +384,12 @@ class Layout:
     def summary_lines(self) -> list[str]:
         """The lines of the summary, escaped, most needed first."""
         records, quote = self.conversation.records(), self.quote
-        times = [record.timestamp for record in records if record.timestamp and cc.seconds(record.timestamp) is not None]
-        last = cc.seconds(times[-1]) if times else None
+        first = next((record.timestamp for record in records if cc.seconds(record.timestamp) is not None), "")
+        latest = next((record.timestamp for record in reversed(records) if cc.seconds(record.timestamp) is not None), "")
+        last = cc.seconds(latest)
         counts = self.counts(records)
         ended = cc.element("ended", "", quote.line(how_it_ended(self.conversation), LINE_CHARS)) if self.exchanges else ""
-        when = cc.element("time", quote.attributes({"first": clock(times[0]) if times else "", "last": clock(times[-1]) if times else "", "ago": cc.ago(last, self.now)}), "")
+        when = cc.element("time", quote.attributes({"first": clock(first), "last": clock(latest), "ago": cc.ago(last, self.now)}), "")
         directories = list(dict.fromkeys(record.cwd for record in records if record.cwd))
         branch = next((record.branch for record in reversed(records) if record.branch), "")
         project = cc.element("project", quote.attributes({"branch": branch}), quote.line(directories[0], LINE_CHARS)) if directories else ""
@@ -409,7 +422,7 @@ class Layout:
     def exchange_section(self, name: str, exchanges: list[cc.Exchange], claim: float) -> cc.Section:
         """A group of exchanges; the very first prompt and the last three stay whatever lies between."""
         total = len(exchanges)
-        ranks = {"first": [float(at) for at in range(total)], "last": [float(total - 1 - at) for at in range(total)]}.get(name) or [-weight(exchange) + 10 for exchange in exchanges]
+        ranks = {"first": [float(at) for at in range(total)], "last": [float(total - 1 - at) for at in range(total)]}.get(name) or [10 - self.weights[exchange.n] for exchange in exchanges]
         kept = {"first": 1, "last": 3}.get(name, 0)
         items = [cc.Item(rank - 100 if rank < kept else rank, self.render_exchange(exchange)) for rank, exchange in zip(ranks, exchanges)]
         shown = len([exchange for exchange in self.exchanges if exchange.n]) if name == "pivotal" else total
@@ -480,17 +493,15 @@ class Layout:
         """Every prompt in a line; the steering ones are kept first and longest, the others thinned evenly."""
         spoken = [exchange for exchange in self.exchanges if exchange.n]
         spread = cc.evenly(len(spoken))
-        items = [cc.Item(rank - 1 if cue(exchange.prompt.text) else rank, self.render_prompt(exchange)) for rank, exchange in zip(spread, spoken)]
-        items = [cc.Item(max(item.rank, 0) if item.rank >= 0 else item.rank + 1e-3, item.render) for item in items]
-        ordered = sorted(range(len(items)), key=lambda at: items[at].rank)
-        places = {at: place for place, at in enumerate(ordered)}
-        return cc.Section("prompt-timeline", "", [cc.Item(places[at], item.render) for at, item in enumerate(items)], 9, 40, LINE_CHARS, len(items))
+        items = [cc.Item(rank if self.cues[exchange.n].strength else rank + 1, self.render_prompt(exchange)) for rank, exchange in zip(spread, spoken)]
+        return cc.Section("prompt-timeline", "", items, 9, 40, LINE_CHARS, len(items))
 
     def render_prompt(self, exchange: cc.Exchange) -> Callable[[int], str]:
         """A prompt in one line; one that steers gets twice the room."""
         head = self.quote.attributes({"n": exchange.n, "ts": clock(exchange.record.timestamp)[5:]})
-        text, factor = self.quote.plain(exchange.prompt.text), 2 if cue(exchange.prompt.text) else 1
-        return lambda cap: cc.element("prompt", head, gist(text, cap * factor).translate(cc.XML_ESCAPES)) + "\n"
+        line, (strength, at) = self.lines[exchange.n], self.cues[exchange.n]
+        factor = 2 if strength else 1
+        return lambda cap: cc.element("prompt", head, gist(line, at, cap * factor).translate(cc.XML_ESCAPES)) + "\n"
 
     def call_section(self) -> cc.Section:
         """The last calls and whether they worked."""
@@ -558,7 +569,7 @@ def read_level(found: cc.Found) -> Level:
     conversation = cc.read_conversation(cc.read_transcript(found.path))
     if not conversation.exchanges and not conversation.commands:
         raise cc.Refusal(f"no conversation in this session ({found.path}); name another one by id or title")
-    return Level(found.path, found.title, found.note, found.others, conversation, gather_facts(conversation))
+    return Level(found.path, cc.session_title(conversation), found.note, found.others, conversation, gather_facts(conversation))
 
 
 def read_chain(found: cc.Found, max_depth: int) -> list[Level]:
