@@ -21,7 +21,6 @@ import json
 import os
 import re
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timezone
 from typing import IO, Any, NamedTuple, NoReturn, Optional
@@ -388,15 +387,14 @@ def media_type(block: dict[str, Any]) -> str:
 
 
 class Compaction(NamedTuple):
-    """What a compact_boundary says of itself. The uuids are None where it names none."""
+    """What a compact_boundary says of the records it preserved; None where it does not say.
 
-    trigger: str
-    pre_tokens: int
-    head: Optional[str]
-    anchor: Optional[str]
-    tail: Optional[str]
-    kept_anchor: Optional[str]
-    kept: tuple[str, ...]
+    `kept` are the uuids of preservedMessages under `kept_anchor`; head, anchor and tail those of preservedSegment.
+    """
+
+    kept: Optional[list[str]]
+    kept_anchor: str
+    segment: Optional[tuple[str, str, str]]
 
 
 class Usage(NamedTuple):
@@ -407,24 +405,28 @@ class Usage(NamedTuple):
 
 
 class Record:
-    """One line of a transcript, narrowed. `uuid` and `parent` are the links of the chain; other fields are empty by default."""
+    """One line of a transcript, narrowed. `uuid` and `parent` are the links of the chain; what a line does not say is empty."""
 
-    __slots__ = ("transcript", "offset", "size", "line", "kind", "uuid", "parent", "logical_parent", "sidechain", "timestamp", "session",
-                 "blocks", "meta", "summary", "origin", "local", "message_id", "model", "usage", "api_error", "denial", "cwd", "branch",
-                 "entrypoint", "subtype", "compaction", "queued", "source_call", "forked_from")
+    logical_parent: Optional[str] = None
+    blocks: tuple[Any, ...] = ()
+    meta = summary = local = api_error = queued = False
+    session = origin = message_id = model = denial = cwd = branch = entrypoint = subtype = source_call = forked_from = ""
+    tokens: Optional[dict[str, Any]] = None
+    compaction: Optional[Compaction] = None
+    line = 0
 
     def __init__(self, transcript: Transcript, offset: int, size: int, kind: str, uuid: str, parent: Optional[str],
                  sidechain: bool, timestamp: str) -> None:
-        self.transcript, self.offset, self.size, self.line = transcript, offset, size, 0
-        self.kind, self.uuid, self.parent, self.sidechain, self.timestamp = kind, uuid, parent, sidechain, timestamp
-        self.logical_parent: Optional[str] = None
-        self.session = ""
-        self.blocks: tuple[Any, ...] = ()
-        self.meta = self.summary = self.local = self.api_error = self.queued = False
-        self.origin = self.message_id = self.model = self.denial = self.cwd = self.branch = self.entrypoint = self.subtype = ""
-        self.source_call = self.forked_from = ""
-        self.usage: Optional[Usage] = None
-        self.compaction: Optional[Compaction] = None
+        self.transcript, self.offset, self.size, self.kind = transcript, offset, size, kind
+        self.uuid, self.parent, self.sidechain, self.timestamp = uuid, parent, sidechain, timestamp
+
+    @property
+    def usage(self) -> Optional[Usage]:
+        """The tokens of the answer this row belongs to, None where it says none."""
+        if not self.tokens:
+            return None
+        context = sum(number(self.tokens.get(name)) for name in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"))
+        return Usage(context, number(self.tokens.get("output_tokens")))
 
     def fields(self) -> dict[str, Any]:
         """The whole record as the file has it now, read anew; empty where it is gone or cannot be parsed."""
@@ -448,30 +450,30 @@ class Record:
 
 def narrow(transcript: Transcript, offset: int, size: int, fields: dict[str, Any]) -> Record:
     """The typed view of a parsed chain record."""
-    kind = string(fields.get("type"))
-    record = Record(transcript, offset, size, kind, string(fields.get("uuid")), fields.get("parentUuid") if isinstance(fields.get("parentUuid"), str) else None,
-                    fields.get("isSidechain") is True, string(fields.get("timestamp")))
-    record.session = intern_string(fields.get("sessionId"))
-    record.cwd, record.branch = intern_string(fields.get("cwd")), intern_string(fields.get("gitBranch"))
-    record.entrypoint = intern_string(fields.get("entrypoint"))
-    record.forked_from = string(mapping(fields.get("forkedFrom")).get("sessionId"))
-    record.meta = fields.get("isMeta") is True or fields.get("isVisibleInTranscriptOnly") is True
+    get = fields.get
+    kind = string(get("type"))
+    record = Record(transcript, offset, size, kind, string(get("uuid")), optional(get("parentUuid")), get("isSidechain") is True, string(get("timestamp")))
+    record.session = intern_string(get("sessionId"))
+    record.cwd, record.branch, record.entrypoint = intern_string(get("cwd")), intern_string(get("gitBranch")), intern_string(get("entrypoint"))
+    if "forkedFrom" in fields:
+        record.forked_from = string(mapping(get("forkedFrom")).get("sessionId"))
+    if get("isMeta") is True or get("isVisibleInTranscriptOnly") is True:
+        record.meta = True
     if kind in ("user", "assistant"):
         narrow_message(record, fields)
     elif kind == "attachment":
-        attachment = mapping(fields.get("attachment"))
+        attachment = mapping(get("attachment"))
         record.subtype = intern_string(attachment.get("type"))
-        record.queued = record.subtype == "queued_command" and attachment.get("commandMode") == "prompt"
-        record.origin = string(mapping(attachment.get("origin")).get("kind"))
         if record.subtype == "queued_command":
+            record.queued = attachment.get("commandMode") == "prompt"
+            record.origin = string(mapping(attachment.get("origin")).get("kind"))
             record.blocks = narrow_blocks(record, attachment.get("prompt"))
     elif kind == "system":
-        record.subtype = intern_string(fields.get("subtype"))
-        record.blocks = narrow_blocks(record, fields.get("content"))
-        if isinstance(fields.get("logicalParentUuid"), str):
-            record.logical_parent = fields["logicalParentUuid"]
+        record.subtype = intern_string(get("subtype"))
+        record.blocks = narrow_blocks(record, get("content"))
+        record.logical_parent = optional(get("logicalParentUuid"))
         if record.subtype == "compact_boundary":
-            record.compaction = narrow_compaction(mapping(fields.get("compactMetadata")))
+            record.compaction = narrow_compaction(mapping(get("compactMetadata")))
     return record
 
 
@@ -479,19 +481,17 @@ def narrow_message(record: Record, fields: dict[str, Any]) -> None:
     """Fill in what user and assistant records alone carry."""
     message = mapping(fields.get("message"))
     record.blocks = narrow_blocks(record, message.get("content"))
+    if record.kind == "assistant":
+        record.message_id, record.model = string(message.get("id")), intern_string(message.get("model"))
+        record.api_error = fields.get("isApiErrorMessage") is True
+        record.tokens = mapping(message.get("usage"))
+        return
     record.summary = fields.get("isCompactSummary") is True
-    record.message_id, record.model = string(message.get("id")), intern_string(message.get("model"))
-    record.api_error = fields.get("isApiErrorMessage") is True
     record.origin = string(mapping(fields.get("origin")).get("kind"))
     record.local = fields.get("rowSource") == "local" and not record.origin
     record.source_call = string(fields.get("sourceToolUseID"))
-    if record.kind == "user":
-        rejected = string(fields.get("toolUseResult")).startswith("User rejected")
-        record.denial = string(fields.get("toolDenialKind")) or ("user-rejected" if rejected else "")
-    usage = mapping(message.get("usage"))
-    if usage:
-        context = sum(number(usage.get(name)) for name in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"))
-        record.usage = Usage(context, number(usage.get("output_tokens")))
+    rejected = string(fields.get("toolUseResult")).startswith("User rejected")
+    record.denial = string(fields.get("toolDenialKind")) or ("user-rejected" if rejected else "")
 
 
 def intern_string(value: object) -> str:
@@ -521,11 +521,11 @@ def narrow_blocks(record: Record, content: object) -> tuple[Any, ...]:
 
 
 def narrow_compaction(metadata: dict[str, Any]) -> Compaction:
-    """The boundary's metadata. Both ways to name what was preserved are kept; the walk decides which holds."""
-    segment, kept = mapping(metadata.get("preservedSegment")), mapping(metadata.get("preservedMessages"))
-    uuids = kept.get("allUuids") or kept.get("uuids")
-    return Compaction(string(metadata.get("trigger")), number(metadata.get("preTokens")), optional(segment.get("headUuid")), optional(segment.get("anchorUuid")),
-                      optional(segment.get("tailUuid")), optional(kept.get("anchorUuid")), tuple(uuid for uuid in array(uuids) if isinstance(uuid, str)))
+    """The boundary's metadata. Both ways to name what was preserved are kept; the chain decides which holds."""
+    listed, segment = metadata.get("preservedMessages"), metadata.get("preservedSegment")
+    kept = [string(uuid) for uuid in array(listed.get("uuids"))] if isinstance(listed, dict) else None
+    ends = (string(segment.get("headUuid")), string(segment.get("anchorUuid")), string(segment.get("tailUuid"))) if isinstance(segment, dict) else None
+    return Compaction(kept, string(mapping(listed).get("anchorUuid")), ends)
 
 
 def optional(value: object) -> Optional[str]:
@@ -591,10 +591,11 @@ def recognise(transcript: Transcript, offset: int, data: bytes) -> Optional[Reco
 
 
 class Pin(NamedTuple):
-    """A last-prompt record: the leaf that the client noted."""
+    """A last-prompt record: the leaf that the client noted, and how many chain records stand before it in the file."""
 
     leaf: str
     explicit: bool
+    after: int
 
 
 class Transcript:
@@ -645,7 +646,7 @@ class Transcript:
         if kind in TITLE_KINDS:
             self.titles[kind] = string(fields.get(TITLE_KINDS[kind]))
         elif kind == "last-prompt" and isinstance(fields.get("leafUuid"), str):
-            self.pin = Pin(fields["leafUuid"], fields.get("explicit") is True)
+            self.pin = Pin(fields["leafUuid"], fields.get("explicit") is True, len(self.records))
         elif kind == "summary" and not fields.get("uuid"):
             self.summary_title = string(fields.get("summary"))
         elif string(fields.get("uuid")) and kind not in SIDE_KINDS:
@@ -789,93 +790,123 @@ class Conversation:
     """A transcript's records sorted by what became of them.
 
     live       what the client sends after --resume, in that order
-    earlier    what a compaction took away, in the order it happened; some of it can be live too (preserved records)
+    earlier    what a compaction took away
     abandoned  main-chain records on no path to the leaf: rewound, cancelled, or another client's branch
-    exchanges  earlier and live together, each record once
+    happened   earlier and live together, each record once, in the order it happened; `exchanges` is cut from it
     """
 
     def __init__(self, transcript: Transcript) -> None:
         self.transcript = transcript
         self.live: list[Record] = []
         self.earlier: list[Record] = []
+        self.happened: list[Record] = []
         self.abandoned: list[Record] = []
         self.exchanges: list[Exchange] = []
         self.summaries: list[Record] = []
         self.commands: list[str] = []
         self.compactions = 0
 
-    def records(self) -> list[Record]:
-        """Earlier and live records, each once, in the order they happened."""
-        known = {record.uuid for record in self.earlier}
-        return self.earlier + [record for record in self.live if record.uuid not in known]
+
+BRIDGE_SECONDS = 5  # the client bridges a missing parent to a record at most this much older (measured: 5 s yes, 6 s no)
+
+
+def has_turn(path: list[Record]) -> bool:
+    """Whether a person or the agent speaks on this path."""
+    return any(record.kind in ("user", "assistant") for record in path)
+
+
+class Links:
+    """All records of a transcript by uuid. Of a uuid that stands in the file more than once the last copy counts, links and
+    content, in the place of the first (measured)."""
+
+    def __init__(self, records: list[Record]) -> None:
+        first_line: dict[str, int] = {}
+        for record in records:
+            first_line.setdefault(record.uuid, record.line)
+        self.last_line = {record.uuid: record.line for record in records}
+        self.by_uuid = {record.uuid: record for record in records}
+        for uuid, record in self.by_uuid.items():
+            record.line = first_line[uuid]
+        self.main = sorted((record for record in self.by_uuid.values() if not record.sidechain), key=lambda record: record.line)
+        self.boundaries = [record for record in self.main if record.compaction and self.has_summary(record)]
+
+    def has_summary(self, boundary: Record) -> bool:
+        """Whether a summary belongs to a boundary; one without is no compaction."""
+        return next((record.summary for record in self.main if record.line > boundary.line and (record.summary or record.compaction)), False)
 
 
 class Chain:
-    """The links between main-chain records: parents, bridges over gaps, and what each compaction re-parented."""
+    """The links between main-chain records as they are before line `limit` of the file: parents, bridges over gaps, and
+    what the last compaction re-parented and took away (measured on the client)."""
 
-    def __init__(self, transcript: Transcript) -> None:
-        self.by_uuid: dict[str, Record] = {}
-        self.last_line = {record.uuid: record.line for record in transcript.records}
-        for record in transcript.records:
-            known = self.by_uuid.get(record.uuid)
-            if known is None or (known.parent is None and record.parent is not None and record.kind == known.kind):
-                self.by_uuid[record.uuid] = record
-        self.main = sorted((record for record in self.by_uuid.values() if not record.sidechain), key=lambda record: record.line)
+    def __init__(self, links: Links, limit: int) -> None:
+        self.links, self.last_line = links, links.last_line
+        self.boundaries = [boundary for boundary in links.boundaries if boundary.line < limit]
+        self.boundary = self.boundaries[-1] if self.boundaries else None
+        self.main = [record for record in links.main if record.line < limit]
+        self.by_uuid = {record.uuid: record for record in self.main}
+        self.moved: dict[str, str] = {}  # uuid -> parent after the compaction, "" for a root
+        self.kept: list[str] = []
+        self.cuts = False
+        if self.boundary:
+            self.compact(self.boundary)
         self.lines = [record.line for record in self.main]
-        self.boundaries = [record for record in self.main if record.compaction]
-        self.summary_after = {boundary.uuid: self.find_summary(boundary) for boundary in self.boundaries}
-        self.boundaries = [boundary for boundary in self.boundaries if self.summary_after[boundary.uuid]]
-        self.moved: list[dict[str, str]] = []  # per boundary: uuid -> parent after that compaction
-        for boundary in self.boundaries:
-            self.moved.append(self.reparented(boundary))
 
-    def find_summary(self, boundary: Record) -> Optional[Record]:
-        """The summary that belongs to a boundary; one without is no compaction."""
-        for record in self.main[bisect.bisect_right(self.lines, boundary.line):]:
-            if record.summary:
-                return record
-            if record.compaction:
-                return None
-        return None
-
-    def reparented(self, boundary: Record) -> dict[str, str]:
-        """The new parents that preserving records gives: head under the anchor, what hung there under the tail."""
-        compaction, level = boundary.compaction, len(self.moved)
-        if compaction is None:
-            return {}
-        kept: list[str] = []
-        anchor = compaction.anchor
-        if compaction.head in self.by_uuid and compaction.anchor in self.by_uuid and compaction.tail in self.by_uuid:
-            path = [record.uuid for record in self.walk(self.by_uuid[compaction.tail or ""], level)]
-            kept = path[path.index(compaction.head or ""):] if compaction.head in path else []
-            moves = {kept[0]: anchor or ""} if kept else {}
+    def compact(self, boundary: Record) -> None:
+        """Apply the last boundary: chain what it kept under its anchor, drop what stands before it."""
+        kept, anchor, segment = boundary.compaction or Compaction(None, "", None)
+        if kept is not None:
+            if not all(uuid in self.by_uuid for uuid in kept):
+                return  # the client then ignores the metadata as a whole
+        elif segment is not None:
+            kept, anchor = self.segment(*segment), segment[1]
+            if not kept or anchor not in self.by_uuid:
+                return
+        elif not any(earlier.compaction and (earlier.compaction.kept is not None or earlier.compaction.segment) for earlier in self.boundaries[:-1]):
+            return  # metadata was never written in this file: the links alone decide
         else:
-            anchor = compaction.kept_anchor
-            kept = [uuid for uuid in compaction.kept if uuid in self.by_uuid]
-            moves = dict(zip(kept, [anchor or "", *kept])) if anchor in self.by_uuid else {}
-        if not moves:
-            return {}
-        moves.update((record.uuid, kept[-1]) for record in self.main if record.uuid not in kept and self.parent_uuid(record, level) == anchor)
-        return moves
+            kept = []
+        self.kept, self.cuts = kept, True
+        staying = set(kept)
+        self.main = [record for record in self.main if self.last_line[record.uuid] >= boundary.line or record.uuid in staying]
+        self.by_uuid = {record.uuid: record for record in self.main}
+        if kept:
+            self.moved = {record.uuid: kept[-1] for record in self.main if record.parent == anchor and anchor}
+            self.moved.update(zip(kept, [anchor if anchor in self.by_uuid else "", *kept]))
 
-    def parent_uuid(self, record: Record, level: int) -> Optional[str]:
-        """Uuid of the parent as it is after the first `level` compactions, None for a root."""
-        for moved in reversed(self.moved[:level]):
-            if record.uuid in moved:
-                return moved[record.uuid]
-        if record.parent is None and record.compaction and not self.summary_after.get(record.uuid):
-            return record.logical_parent
-        return record.parent
+    def segment(self, head: str, anchor: str, tail: str) -> list[str]:
+        """Uuids from head to tail along the links as they stand in the file, empty where they do not lead there."""
+        path: list[str] = []
+        step = self.by_uuid.get(tail)
+        while step is not None and step.uuid not in path[-1:] and len(path) <= len(self.main):
+            path.append(step.uuid)
+            if step.uuid == head:
+                return path[::-1] if step.kind != "progress" else []
+            step = self.by_uuid.get(step.parent or "")
+        return []
 
-    def parent(self, record: Record, level: int) -> Optional[Record]:
-        """The parent record; a missing one is bridged to the nearest earlier main-chain record of the same session."""
-        uuid = self.parent_uuid(record, level)
-        if uuid is None:
-            return None
+    def parent(self, record: Record) -> Optional[Record]:
+        """The parent record, None for a root; a missing one is bridged."""
+        uuid = self.moved.get(record.uuid, record.parent)
+        if not uuid:
+            return None if record.logical_parent is None or record in self.boundaries else self.by_uuid.get(record.logical_parent)
         known = self.by_uuid.get(uuid)
-        if known and known.kind == "progress":
-            return self.beside_progress(record, known)
-        return known if known and not known.sidechain else self.before(record)
+        if known:
+            return known
+        if self.cuts and uuid in self.links.by_uuid and not self.links.by_uuid[uuid].sidechain:  # it was taken away
+            return self.by_uuid[self.kept[-1]] if self.kept else None
+        return self.bridge(record)
+
+    def bridge(self, record: Record) -> Optional[Record]:
+        """Where a missing parent leads: to the latest record at most 5 s older, as in the client; it gives up beyond that.
+
+        We go on to the nearest earlier record of the same session's main chain, whatever its age (our judgment): what
+        was said before a gap was said.
+        """
+        then = seconds(record.timestamp)
+        near = [(when, other.line) for other in self.main if then is not None and other is not record and other.timestamp <= record.timestamp
+                and other.timestamp[:10] >= record.timestamp[:8] and (when := seconds(other.timestamp)) is not None and 0 <= then - when <= BRIDGE_SECONDS]
+        return self.main[bisect.bisect_left(self.lines, max(near)[1])] if near else self.before(record)
 
     def beside_progress(self, record: Record, progress: Record) -> Record:
         """Where a link through old hook progress leads: those rows hang beside a call's result, and answers hang on both sides.
@@ -900,8 +931,11 @@ class Chain:
                 return self.main[at]
         return None
 
-    def walk(self, leaf: Record, level: int) -> list[Record]:
-        """From the root to `leaf`. In a cycle the file's order is the best there is."""
+    def walk(self, leaf: Record, lenient: bool = False) -> list[Record]:
+        """From the root to `leaf`. In a cycle the file's order is the best there is.
+
+        `lenient` also takes the answers that hang beside old hook progress: they happened, though the client does not send them.
+        """
         path: list[Record] = []
         seen: set[str] = set()
         step: Optional[Record] = leaf
@@ -910,89 +944,111 @@ class Chain:
                 return self.main
             seen.add(step.uuid)
             path.append(step)
-            step = self.parent(step, level)
+            above = self.parent(step)
+            step = self.beside_progress(step, above) if lenient and above and above.kind == "progress" else above
         return path[::-1]
 
-    def leaf(self, pin: Optional[Pin]) -> Record:
-        """The record that a resume continues from: the last in the file, unless a pin names another branch."""
-        last, level = self.main[-1], len(self.moved)
-        pinned = self.by_uuid.get(pin.leaf) if pin else None
-        if pin is None or pinned is None or pinned.sidechain:
-            return last
-        if pin.explicit:
-            return pinned
-        if pinned.uuid in {record.uuid for record in self.history(last, level)}:
-            return last
-        below = {pinned.uuid}
-        newest = pinned
-        for record in self.main:
-            parent = self.parent(record, level)
-            if parent and parent.uuid in below:
-                below.add(record.uuid)
-                newest = record
-        return newest
+    def leaf(self, pin: Optional[Pin]) -> Optional[Record]:
+        """The record that a resume continues from: the last line's, unless a pin names another branch (measured).
 
-    def history(self, leaf: Record, level: int) -> list[Record]:
-        """The path to `leaf`, across compactions, each record once, in the order it happened."""
-        path = self.walk(leaf, level)
-        root = path[0]
-        if root in self.boundaries and (before := self.compacted_leaf(root)):
-            older = self.history(before, self.boundaries.index(root)) if before.line < root.line else []
-            known = {record.uuid for record in older}
-            return older + [record for record in path if record.uuid not in known]
-        return path
+        A record with no turn at or above it is none. A pin on another branch is taken exactly; one above the leaf has an
+        effect only if it is explicit and nothing was written after it. None in an empty conversation.
+        """
+        by_age = sorted(self.main, key=lambda record: self.last_line[record.uuid], reverse=True)
+        candidates = (record for record in by_age if record.kind != "progress")
+        path: list[Record] = []
+        last = next((record for record in candidates if has_turn(path := self.walk(record))), None)
+        pinned = self.by_uuid.get(pin.leaf) if pin else None
+        if last is None or pin is None or pinned is None or pinned.kind == "progress":
+            return last
+        if not any(record.uuid == pinned.uuid for record in path):
+            return pinned if has_turn(self.walk(pinned)) else last
+        return pinned if pin.explicit and self.last_line[last.uuid] < pin.after else last
+
+    def history(self, leaf: Record) -> list[Record]:
+        """What led to `leaf`, across compactions, each record once, in the order it happened."""
+        path = self.walk(leaf, lenient=True)
+        boundary = self.boundary
+        if boundary is None or not (self.cuts or path[0] is boundary):
+            return self.with_parallels(path)
+        older = Chain(self.links, boundary.line)
+        before = older.compacted_leaf(boundary)
+        happened = older.history(before) if before else []
+        known = {record.uuid for record in happened}
+        return happened + [record for record in self.with_parallels(path) if record.uuid not in known]
 
     def compacted_leaf(self, boundary: Record) -> Optional[Record]:
-        """The last record that a compaction took away: the logical parent, unless that is only an old row written again."""
+        """The last record that a later compaction took away: its logical parent, unless that is only an old row written again."""
         named = self.by_uuid.get(boundary.logical_parent or "")
-        at = self.boundaries.index(boundary)
-        since = self.boundaries[at - 1].line if at else -1
+        since = self.boundary.line if self.boundary else -1
         if named and (named.line > since or self.last_line[named.uuid] < since):
             return named
-        return self.before(boundary)
+        return next((record for record in reversed(self.main) if record.line < boundary.line and record.session == boundary.session), None)
 
     def with_parallels(self, path: list[Record]) -> list[Record]:
-        """`path` and what hangs beside it: rows of the same answer, and the results of its calls (format.md 2)."""
+        """`path` and what hangs beside it, in the order the client sends it (measured).
+
+        For each answer on the path: its rows (those on the path, then the others in file order), the results of its
+        calls in file order, then attachments that hang there beside the path and lead nowhere, such as queued prompts.
+        """
         on_path = {record.uuid for record in path}
         rows: dict[str, list[Record]] = {}
         results: dict[str, list[Record]] = {}
+        beside: dict[str, list[Record]] = {}
         for record in self.main:
             if record.kind == "assistant" and record.message_id:
                 rows.setdefault(record.message_id, []).append(record)
-            elif record.kind == "user" and record.uuid not in on_path:
+            elif record.kind == "user":
                 for result in record.results():
                     results.setdefault(result.call_id, []).append(record)
+            if record.uuid not in on_path and record.parent:
+                beside.setdefault(record.parent, []).append(record)
         found: list[Record] = []
         placed: set[str] = set()
         for record in path:
             if record.uuid in placed:
                 continue
-            group = rows.get(record.message_id, [record]) if record.kind == "assistant" else [record]
-            if results and record.kind == "assistant":
-                beside = [result for row in group for call in row.calls() for result in results.get(call.id, ())]
-                group = [*group, *sorted(beside, key=lambda item: item.line)]
+            group = [record]
+            if record.kind == "assistant" and record.message_id:
+                group = sorted(rows[record.message_id], key=lambda row: (row.uuid not in on_path, row.line))
+            answers = [result for row in group for call in row.calls() for result in results.get(call.id, ())] if record.kind == "assistant" else []
+            group = [*group, *sorted(answers, key=lambda result: result.line)]
+            if beside and record.kind == "assistant":
+                group += [loose for member in group for loose in self.loose_ends(member, beside)]
             for item in group:
                 if item.uuid not in placed:
                     placed.add(item.uuid)
                     found.append(item)
         return found
 
+    def loose_ends(self, record: Record, beside: dict[str, list[Record]]) -> list[Record]:
+        """Attachments and system records below `record` that no user or assistant record follows."""
+        found: list[Record] = []
+        waiting = [child for child in beside.get(record.uuid, ()) if child.kind in ("attachment", "system")]
+        for child in waiting:
+            branch, ends = [child], True
+            for step in branch:
+                below = beside.get(step.uuid, ())
+                ends = ends and all(other.kind in ("attachment", "system") for other in below) and len(branch) < 10_000
+                branch += below if ends else ()
+            found += branch if ends else ()
+        return found
+
 
 def read_conversation(transcript: Transcript) -> Conversation:
     """Sort a transcript's records into live, earlier and abandoned, and cut them into exchanges."""
     conversation = Conversation(transcript)
-    chain = Chain(transcript)
-    if not chain.main:
-        return conversation
-    level = len(chain.moved)
+    chain = Chain(Links(transcript.records), len(transcript.records))
     leaf = chain.leaf(transcript.pin)
-    conversation.live = chain.with_parallels(chain.walk(leaf, level))
-    happened = chain.with_parallels(chain.history(leaf, level)) if chain.boundaries else conversation.live
+    if leaf is None:
+        return conversation
+    conversation.live = chain.with_parallels(chain.walk(leaf))
     live = {record.uuid for record in conversation.live}
-    first_new = next((at for at, record in enumerate(happened) if record is conversation.live[0]), 0)
-    conversation.earlier = happened[:first_new]
-    known = live | {record.uuid for record in conversation.earlier}
-    conversation.abandoned = [record for record in chain.main if record.uuid not in known]
+    happened = chain.history(leaf)
+    known = {record.uuid for record in happened}
+    conversation.happened = happened + [record for record in conversation.live if record.uuid not in known]
+    conversation.earlier = [record for record in happened if record.uuid not in live]
+    conversation.abandoned = [record for record in chain.links.main if record.uuid not in known and record.uuid not in live]
     conversation.compactions = sum(boundary.uuid in known for boundary in chain.boundaries)
     cut_into_exchanges(conversation, live)
     return conversation
@@ -1000,7 +1056,7 @@ def read_conversation(transcript: Transcript) -> Conversation:
 
 def cut_into_exchanges(conversation: Conversation, live: set[str]) -> None:
     """Fill in the exchanges: a new one at each prompt, calls joined with their results by id."""
-    records = conversation.records()
+    records = conversation.happened
     results = {result.call_id: result for record in records for result in record.results()}
     loose = [record for record in conversation.transcript.loose if prompt_of(record)]
     opened: Optional[Exchange] = None

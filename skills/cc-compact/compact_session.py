@@ -16,7 +16,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, Optional
+from typing import NamedTuple, Optional
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cc_transcript as cc
@@ -383,7 +383,7 @@ class Layout:
 
     def summary_lines(self) -> list[str]:
         """The lines of the summary, escaped, most needed first."""
-        records, quote = self.conversation.records(), self.quote
+        records, quote = self.conversation.happened, self.quote
         first = next((record.timestamp for record in records if cc.seconds(record.timestamp) is not None), "")
         latest = next((record.timestamp for record in reversed(records) if cc.seconds(record.timestamp) is not None), "")
         last = cc.seconds(latest)
@@ -549,7 +549,7 @@ def parent_session(conversation: cc.Conversation) -> Optional[str]:
     Only our own report counts: injected as the skill loads, or the result of a call that ran the script. One that is
     merely quoted in a prompt, an answer or another command's output makes no chain.
     """
-    for record in conversation.records():
+    for record in conversation.happened:
         text = "\n".join(record.texts()) if record.kind == "user" and record.meta else ""
         if text.startswith("Base directory for this skill:") and "cc-compact" in text.partition("\n")[0] and (report := OWN_REPORT.search(text)):
             return report[1]

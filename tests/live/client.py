@@ -31,9 +31,10 @@ import time
 import uuid
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Optional
 
-Json = Dict[str, Any]
+Json = dict[str, Any]
 
 KEY = "sk-ant-dummy-key-for-tests"
 MODEL_SUMMARY = "Scripted summary: the codename is HELIOTROPE."
@@ -44,7 +45,7 @@ REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.S)
 # --- the namespace ------------------------------------------------------------------------------------------------------
 
 
-def interfaces_up() -> List[str]:
+def interfaces_up() -> list[str]:
     """Names of the network interfaces that are up, sorted."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         return sorted(name for _, name in socket.if_nameindex() if interface_flags(probe, name) & IFF_UP)
@@ -63,7 +64,7 @@ def raise_loopback() -> bool:
     return interfaces_up() == ["lo"]
 
 
-def namespace_command() -> List[str]:
+def namespace_command() -> list[str]:
     """The command that runs what follows it in a namespace of its own."""
     return ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-r", "-n"]
 
@@ -89,18 +90,18 @@ def binary() -> Path:
 class Reply(NamedTuple):
     """One answer of the model."""
 
-    content: List[Json]
+    content: list[Json]
     stop: str = "end_turn"
     sleep: float = 0
     usage: Optional[int] = None
     error: Optional[int] = None
 
 
-def blocks(content: Any) -> List[Json]:
+def blocks(content: Any) -> list[Json]:
     return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
 
 
-def texts(message: Json) -> List[str]:
+def texts(message: Json) -> list[str]:
     return [block["text"] for block in blocks(message["content"]) if block.get("type") == "text"]
 
 
@@ -108,7 +109,7 @@ def text_reply(text: str) -> Reply:
     return Reply([{"type": "text", "text": text}])
 
 
-def find_program(messages: List[Json]) -> Tuple[Optional[List[Json]], int]:
+def find_program(messages: list[Json]) -> tuple[Optional[list[Json]], int]:
     """The steps of the last prompt that carries a program and that message's index; (None, -1) where none does."""
     for at in range(len(messages) - 1, -1, -1):
         carriers = texts(messages[at]) if messages[at]["role"] in ("user", "system") else []
@@ -117,12 +118,12 @@ def find_program(messages: List[Json]) -> Tuple[Optional[List[Json]], int]:
     return None, -1
 
 
-def last_prompt(messages: List[Json]) -> int:
+def last_prompt(messages: list[Json]) -> int:
     """Index of the last user message that holds text, not only results; -1 where there is none."""
     return max((at for at, message in enumerate(messages) if message["role"] == "user" and texts(message)), default=-1)
 
 
-def calls_of(step: Json) -> List[Tuple[str, Json]]:
+def calls_of(step: Json) -> list[tuple[str, Json]]:
     if "tool" in step:
         return [(step["tool"], step.get("input", {}))]
     return [(name, given) for name, given in step.get("tools", [])]
@@ -137,9 +138,9 @@ def step_blocks(step: Json) -> Iterator[Json]:
         yield {"type": "tool_use", "id": "toolu_01" + uuid.uuid4().hex[:22], "name": name, "input": given}
 
 
-def play(steps: List[Json], done: int) -> Reply:
+def play(steps: list[Json], done: int) -> Reply:
     """The answer after `done` groups of calls have been answered."""
-    content: List[Json] = []
+    content: list[Json] = []
     options: Json = {}
     group = 0
     for step in steps:
@@ -153,7 +154,7 @@ def play(steps: List[Json], done: int) -> Reply:
     return Reply(content or [{"type": "text", "text": "(no program)"}], **options)
 
 
-def is_compaction(messages: List[Json]) -> bool:
+def is_compaction(messages: list[Json]) -> bool:
     recent = " ".join(text for message in messages[-3:] for text in texts(message))
     return "create a detailed summary" in recent[-20000:].lower()
 
@@ -163,7 +164,7 @@ def is_title(body: Json) -> bool:
     return not body.get("tools") and "title" in asked.lower()
 
 
-def reply(body: Json, default: Optional[List[Json]]) -> Reply:
+def reply(body: Json, default: Optional[list[Json]]) -> Reply:
     """The answer to one request; `default` is the program where no prompt carries one."""
     messages = body["messages"]
     if is_compaction(messages):
@@ -180,11 +181,11 @@ def has_calls(message: Json) -> bool:
     return message["role"] == "assistant" and any(block.get("type") == "tool_use" for block in blocks(message["content"]))
 
 
-def block_events(index: int, block: Json) -> Iterator[Tuple[str, Json]]:
+def block_events(index: int, block: Json) -> Iterator[tuple[str, Json]]:
     kind = block["type"]
     if kind == "text":
         empty: Json = {"type": "text", "text": ""}
-        deltas: List[Json] = [{"type": "text_delta", "text": block["text"]}]
+        deltas: list[Json] = [{"type": "text_delta", "text": block["text"]}]
     elif kind == "thinking":
         empty = {"type": "thinking", "thinking": "", "signature": ""}
         deltas = [
@@ -200,7 +201,7 @@ def block_events(index: int, block: Json) -> Iterator[Tuple[str, Json]]:
     yield "content_block_stop", {"index": index}
 
 
-def events(message: Json, answer: Reply) -> Iterator[Tuple[str, Json]]:
+def events(message: Json, answer: Reply) -> Iterator[tuple[str, Json]]:
     """The server-sent events of one streamed answer: (type, rest of the data)."""
     yield "message_start", {"message": message}
     for index, block in enumerate(answer.content):
@@ -280,8 +281,8 @@ def new_message(model: str, tokens: int) -> Json:
 class ScriptedModel:
     """A Messages API on 127.0.0.1; `requests` holds every body in order, `turns` those of the conversation itself."""
 
-    def __init__(self, steps: Optional[List[Json]] = None) -> None:
-        self.requests: List[Json] = []
+    def __init__(self, steps: Optional[list[Json]] = None) -> None:
+        self.requests: list[Json] = []
         self.steps = steps
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.model = self  # type: ignore[attr-defined]
@@ -292,7 +293,7 @@ class ScriptedModel:
         return f"http://127.0.0.1:{self.server.server_address[1]}"
 
     @property
-    def turns(self) -> List[Json]:
+    def turns(self) -> list[Json]:
         """The requests that offer tools: not the ones for a title, a quota or a summary of a page."""
         return [body for body in self.requests if body.get("tools")]
 
@@ -322,7 +323,7 @@ class Client:
         self.home.mkdir(parents=True, exist_ok=True)
         self.config.mkdir(parents=True, exist_ok=True)
 
-    def env(self) -> Dict[str, str]:
+    def env(self) -> dict[str, str]:
         """All of the client's environment: nothing of the caller's but PATH."""
         return {
             "PATH": os.environ["PATH"],
@@ -369,7 +370,7 @@ class Client:
 class Tui:
     """The interactive client in a tmux server of its own; `close()` ends both."""
 
-    def __init__(self, client: Client, cwd: Path, *args: str, size: Tuple[int, int] = (150, 50)) -> None:
+    def __init__(self, client: Client, cwd: Path, *args: str, size: tuple[int, int] = (150, 50)) -> None:
         client.trust(cwd)
         self.client, self.socket = client, f"live-{uuid.uuid4().hex[:8]}"
         environment = [f"{name}={value}" for name, value in client.env().items()]
@@ -425,7 +426,7 @@ class Tui:
 # --- what was sent ------------------------------------------------------------------------------------------------------
 
 
-def sent(body: Json) -> List[Tuple[str, str]]:
+def sent(body: Json) -> list[tuple[str, str]]:
     """What a request held, without reminders: (role, text | USE:name:id | RES:id:text | [type of another block])."""
     messages = [message for message in body["messages"] if message["role"] != "system"]
     shown = [(message["role"], shown_block(block)) for message in messages for block in blocks(message["content"])]

@@ -6,8 +6,8 @@ Without LIVE_CLIENT they are skipped; with it, a namespace that has more than lo
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Iterator, List
 
 import pytest
 from client import Client, ScriptedModel, binary, interfaces_up, namespace_command, raise_loopback
@@ -17,7 +17,7 @@ BY_HAND = " ".join(["LIVE_CLIENT=<the client's binary>", *namespace_command(), "
 WITHOUT = f"LIVE_CLIENT is not set; .ci/run sets it, by hand: {BY_HAND}"
 
 
-def pytest_collection_modifyitems(items: List[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     live = [item for item in items if HERE in item.path.parents]
     if not os.environ.get("LIVE_CLIENT"):
         for item in live:
