@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import bisect
+import gc
 import json
 import os
 import re
@@ -851,6 +852,7 @@ class Chain:
         if self.boundary:
             self.compact(self.boundary)
         self.lines = [record.line for record in self.main]
+        self.times: list[tuple[float, int]] = []  # (seconds, place in main), made when a bridge is needed
 
     def compact(self, boundary: Record) -> None:
         """Apply the last boundary: chain what it kept under its anchor, drop what stands before it."""
@@ -904,9 +906,15 @@ class Chain:
         was said before a gap was said.
         """
         then = seconds(record.timestamp)
-        near = [(when, other.line) for other in self.main if then is not None and other is not record and other.timestamp <= record.timestamp
-                and other.timestamp[:10] >= record.timestamp[:8] and (when := seconds(other.timestamp)) is not None and 0 <= then - when <= BRIDGE_SECONDS]
-        return self.main[bisect.bisect_left(self.lines, max(near)[1])] if near else self.before(record)
+        if then is None:
+            return self.before(record)
+        if not self.times:
+            self.times = sorted((when, at) for at, other in enumerate(self.main) if (when := seconds(other.timestamp)) is not None)
+        last = bisect.bisect_right(self.times, (then, len(self.main))) - 1
+        for when, at in self.times[max(last - 1, 0):last + 1][::-1]:
+            if self.main[at] is not record and then - when <= BRIDGE_SECONDS:
+                return self.main[at]
+        return self.before(record)
 
     def beside_progress(self, record: Record, progress: Record) -> Record:
         """Where a link through old hook progress leads: those rows hang beside a call's result, and answers hang on both sides.
@@ -954,8 +962,7 @@ class Chain:
         A record with no turn at or above it is none. A pin on another branch is taken exactly; one above the leaf has an
         effect only if it is explicit and nothing was written after it. None in an empty conversation.
         """
-        by_age = sorted(self.main, key=lambda record: self.last_line[record.uuid], reverse=True)
-        candidates = (record for record in by_age if record.kind != "progress")
+        candidates = (record for record in sorted(self.main, key=lambda record: -self.last_line[record.uuid]) if record.kind != "progress")
         path: list[Record] = []
         last = next((record for record in candidates if has_turn(path := self.walk(record))), None)
         pinned = self.by_uuid.get(pin.leaf) if pin else None
@@ -1042,11 +1049,13 @@ def read_conversation(transcript: Transcript) -> Conversation:
     leaf = chain.leaf(transcript.pin)
     if leaf is None:
         return conversation
-    conversation.live = chain.with_parallels(chain.walk(leaf))
+    path = chain.walk(leaf)
+    conversation.live = chain.with_parallels(path)
     live = {record.uuid for record in conversation.live}
-    happened = chain.history(leaf)
+    plain = chain.boundary is None and not any(record.kind == "progress" for record in path)
+    happened = conversation.live if plain else chain.history(leaf)
     known = {record.uuid for record in happened}
-    conversation.happened = happened + [record for record in conversation.live if record.uuid not in known]
+    conversation.happened = [*happened, *(record for record in conversation.live if record.uuid not in known)]
     conversation.earlier = [record for record in happened if record.uuid not in live]
     conversation.abandoned = [record for record in chain.links.main if record.uuid not in known and record.uuid not in live]
     conversation.compactions = sum(boundary.uuid in known for boundary in chain.boundaries)
@@ -1401,6 +1410,7 @@ def split_arguments(parser: Parser, text: str) -> list[str]:
 
 def serve(parser: Parser, job: Callable[[argparse.Namespace], str], argv: Optional[list[str]]) -> int:
     """Run a skill's job and print its report. Returns the exit status: 0 done, 1 refused in one line."""
+    gc.disable()  # one short run that makes few cycles: collecting costs a tenth of it and frees nothing
     try:
         report = job(parse_arguments(parser, sys.argv[1:] if argv is None else argv))
     except Refusal as refusal:

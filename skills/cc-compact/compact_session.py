@@ -413,11 +413,11 @@ class Layout:
 
     def cost_line(self, last: Optional[float]) -> str:
         """What going on with the old session would cost: the tokens its last answer read, and whether a cache can still hold them."""
-        used = [record for record in self.conversation.live if record.kind == "assistant" and record.usage and not cc.is_synthetic(record)]
-        if not used or used[-1].usage is None:
+        used = next((record.usage for record in reversed(self.conversation.live) if record.tokens and not cc.is_synthetic(record)), None)
+        if not used:
             return ""
         cold = last is None or self.now - last > 3600
-        return cc.element("cost", self.quote.attributes({"context-tokens": used[-1].usage.context + used[-1].usage.output, "cache": "cold" if cold else "may be warm"}), "")
+        return cc.element("cost", self.quote.attributes({"context-tokens": used.context + used.output, "cache": "cold" if cold else "may be warm"}), "")
 
     def exchange_section(self, name: str, exchanges: list[cc.Exchange], claim: float) -> cc.Section:
         """A group of exchanges; the very first prompt and the last three stay whatever lies between."""
