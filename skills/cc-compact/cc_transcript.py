@@ -13,6 +13,7 @@ Data flows one way through four rooms, in this order:
 and `find_session` stands at the end, where all four are known. Nothing here writes, and nothing here knows a skill.
 "Measured" in a comment means: seen on client 2.1.332 and 2.1.197 on Linux.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -210,8 +211,12 @@ def prompt_history() -> Iterator[Typed]:
         for _, data in read_lines(file):
             for entry in parse_line(data).objects:
                 stamp = entry.get("timestamp")
-                yield Typed(string(entry.get("display")), stamp / 1000 if isinstance(stamp, (int, float)) else 0.0,
-                            string(entry.get("project")), string(entry.get("sessionId")).lower())
+                yield Typed(
+                    string(entry.get("display")),
+                    stamp / 1000 if isinstance(stamp, (int, float)) else 0.0,
+                    string(entry.get("project")),
+                    string(entry.get("sessionId")).lower(),
+                )
 
 
 def cleared_before(session: str, project: str) -> Optional[str]:
@@ -269,7 +274,7 @@ def parse_line(data: bytes) -> Parsed:
         try:
             value, at = DECODER.raw_decode(text, at)
             objects += [value] if isinstance(value, dict) else []
-            at += len(text[at:at + 4096]) - len(text[at:at + 4096].lstrip("\0 \t\r"))
+            at += len(text[at : at + 4096]) - len(text[at : at + 4096].lstrip("\0 \t\r"))
         except (ValueError, RecursionError):
             damaged = True
             following = RECORD_START.search(text, at + 1)
@@ -416,8 +421,9 @@ class Record:
     compaction: Optional[Compaction] = None
     line = 0
 
-    def __init__(self, transcript: Transcript, offset: int, size: int, kind: str, uuid: str, parent: Optional[str],
-                 sidechain: bool, timestamp: str) -> None:
+    def __init__(
+        self, transcript: Transcript, offset: int, size: int, kind: str, uuid: str, parent: Optional[str], sidechain: bool, timestamp: str
+    ) -> None:
         self.transcript, self.offset, self.size, self.kind = transcript, offset, size, kind
         self.uuid, self.parent, self.sidechain, self.timestamp = uuid, parent, sidechain, timestamp
 
@@ -453,7 +459,9 @@ def narrow(transcript: Transcript, offset: int, size: int, fields: dict[str, Any
     """The typed view of a parsed chain record."""
     get = fields.get
     kind = string(get("type"))
-    record = Record(transcript, offset, size, kind, string(get("uuid")), optional(get("parentUuid")), get("isSidechain") is True, string(get("timestamp")))
+    record = Record(
+        transcript, offset, size, kind, string(get("uuid")), optional(get("parentUuid")), get("isSidechain") is True, string(get("timestamp"))
+    )
     record.session = intern_string(get("sessionId"))
     record.cwd, record.branch, record.entrypoint = intern_string(get("cwd")), intern_string(get("gitBranch")), intern_string(get("entrypoint"))
     if "forkedFrom" in fields:
@@ -525,7 +533,9 @@ def narrow_compaction(metadata: dict[str, Any]) -> Compaction:
     """The boundary's metadata. Both ways to name what was preserved are kept; the chain decides which holds."""
     listed, segment = metadata.get("preservedMessages"), metadata.get("preservedSegment")
     kept = [string(uuid) for uuid in array(listed.get("uuids"))] if isinstance(listed, dict) else None
-    ends = (string(segment.get("headUuid")), string(segment.get("anchorUuid")), string(segment.get("tailUuid"))) if isinstance(segment, dict) else None
+    ends = (
+        (string(segment.get("headUuid")), string(segment.get("anchorUuid")), string(segment.get("tailUuid"))) if isinstance(segment, dict) else None
+    )
     return Compaction(kept, string(mapping(listed).get("anchorUuid")), ends)
 
 
@@ -537,8 +547,10 @@ def optional(value: object) -> Optional[str]:
 CHAIN_KINDS = frozenset(("user", "assistant", "attachment", "system", "progress"))
 TITLE_KINDS = {"custom-title": "customTitle", "ai-title": "aiTitle", "agent-name": "agentName"}  # the better first
 SIDE_KINDS = frozenset((*TITLE_KINDS, "last-prompt", "summary"))  # the only side records that are read
-CHAIN_HEAD = re.compile(rb'\{"parentUuid":(?:null|"([^"\\]{1,64})"),"isSidechain":(true|false),(?:"[a-zA-Z]+":"[^"\\]*",)*?'
-                        rb'(?:"type":"(user)","message":\{"role":"user","content":\[\{(?:"type":"tool_result"|"tool_use_id":")|"attachment":\{"type":"([a-z_]+)")')
+CHAIN_HEAD = re.compile(
+    rb'\{"parentUuid":(?:null|"([^"\\]{1,64})"),"isSidechain":(true|false),(?:"[a-zA-Z]+":"[^"\\]*",)*?'
+    rb'(?:"type":"(user)","message":\{"role":"user","content":\[\{(?:"type":"tool_result"|"tool_use_id":")|"attachment":\{"type":"([a-z_]+)")'
+)
 LINK_TAIL = re.compile(rb',"uuid":"([^"\\]{1,64})","timestamp":"([^"\\]{1,40})"')
 CALL_ID = re.compile(rb'"tool_use_id":"([^"\\]*)"')
 
@@ -550,9 +562,17 @@ def kind_of_side_record(data: bytes) -> Optional[str]:
     """
     if not data.startswith(b'{"type":"') or not data.endswith((b"}\n", b"}\r\n")):
         return None
-    kind = data[9:data.find(b'"', 9, 64)].decode("latin-1")
+    kind = data[9 : data.find(b'"', 9, 64)].decode("latin-1")
     tail = len(data) - 1024  # of a record that was glued to this one, the end is there
-    return None if kind in CHAIN_KINDS or kind in SIDE_KINDS or data.find(b'}{"', tail) >= 0 or data.find(b'"gitBranch":', tail) >= 0 or data.find(b'"parentUuid":', tail) >= 0 else kind
+    return (
+        None
+        if kind in CHAIN_KINDS
+        or kind in SIDE_KINDS
+        or data.find(b'}{"', tail) >= 0
+        or data.find(b'"gitBranch":', tail) >= 0
+        or data.find(b'"parentUuid":', tail) >= 0
+        else kind
+    )
 
 
 def recognise(transcript: Transcript, offset: int, data: bytes) -> Optional[Record]:
@@ -576,8 +596,16 @@ def recognise(transcript: Transcript, offset: int, data: bytes) -> Optional[Reco
     link = LINK_TAIL.match(data, at) if at > 2 else None
     if not link:
         return None
-    record = Record(transcript, offset, len(data), "attachment" if attachment else "user", link[1].decode("utf-8", "replace"),
-                    parent.decode("utf-8", "replace") if parent else None, head[2] == b"true", link[2].decode("utf-8", "replace"))
+    record = Record(
+        transcript,
+        offset,
+        len(data),
+        "attachment" if attachment else "user",
+        link[1].decode("utf-8", "replace"),
+        parent.decode("utf-8", "replace") if parent else None,
+        head[2] == b"true",
+        link[2].decode("utf-8", "replace"),
+    )
     record.session = transcript.session_hint
     if attachment:
         record.subtype = attachment.decode("latin-1")
@@ -696,22 +724,26 @@ class Prompt(NamedTuple):
     how: str
 
 
-ENVELOPE = re.compile(r"<(local-command-stdout|local-command-stderr|local-command-caveat|bash-stdout|bash-stderr|task-notification|system-reminder|teammate-message"
-                      r"|cross-session-message|ide_opened_file|ide_selection|user-prompt-submit-hook|session-start-hook)\b[^>]*>.*?</\1>", re.S)
+ENVELOPE = re.compile(
+    r"<(local-command-stdout|local-command-stderr|local-command-caveat|bash-stdout|bash-stderr|task-notification|system-reminder|teammate-message"
+    r"|cross-session-message|ide_opened_file|ide_selection|user-prompt-submit-hook|session-start-hook)\b[^>]*>.*?</\1>",
+    re.S,
+)
 HARNESS_STARTS = ("Caveat: The messages below", "[Request interrupted by user", "Stop hook feedback:", "[SYSTEM NOTIFICATION")
 COMMAND_NAME = re.compile(r"<command-name>\s*(/?[^<]*?)\s*</command-name>")
 COMMAND_ARGS = re.compile(r"<command-args>(.*?)</command-args>", re.S)
 SHELL_INPUT = re.compile(r"\s*<bash-input>(.*?)</bash-input>", re.S)
 SHELL_OUTPUT = re.compile(r"<bash-(stdout|stderr)>(.*?)</bash-\1>", re.S)
-LOCAL_COMMANDS = frozenset("/add-dir /agents /branch /clear /compact /config /context /copy /cost /doctor /effort /exit /export /fast /help /hooks /ide /login /logout "
-                           "/mcp /memory /model /output-style /permissions /plugin /quit /release-notes /rename /resume /rewind /status /statusline /tasks "
-                           "/terminal-setup /theme /todos /upgrade /usage /vim".split())  # they never reach the model
+LOCAL_COMMANDS = re.compile(  # they never reach the model
+    r"/(add-dir|agents|branch|clear|compact|config|context|copy|cost|doctor|effort|exit|export|fast|help|hooks|ide|login|logout|mcp|memory|model"
+    r"|output-style|permissions|plugin|quit|release-notes|rename|resume|rewind|status|statusline|tasks|terminal-setup|theme|todos|upgrade|usage|vim)"
+)
 
 
 def strip_envelopes(text: str) -> str:
     """`text` without the harness's envelopes that stand before or after a person's own words."""
     while (envelope := ENVELOPE.match(text.lstrip())) is not None:
-        text = text.lstrip()[envelope.end():]
+        text = text.lstrip()[envelope.end() :]
     return "" if text.startswith(HARNESS_STARTS) else text
 
 
@@ -735,7 +767,7 @@ def prompt_of(record: Record) -> Optional[Prompt]:
     if shell := SHELL_INPUT.match(text):
         return Prompt(f"! {shell[1]}", "shell")
     if command := command_line(text):
-        return None if record.local or command.split()[0] in LOCAL_COMMANDS else Prompt(command, "command")
+        return None if record.local or LOCAL_COMMANDS.fullmatch(command.split()[0]) else Prompt(command, "command")
     pictures = "[image]" if any(isinstance(block, Image) for block in record.blocks) else ""
     said = "\n".join(part for part in (text, "" if "[image]" in text else pictures) if part.strip())
     return Prompt(said, "queued" if record.queued else "typed") if said.strip() else None
@@ -911,7 +943,7 @@ class Chain:
         if not self.times:
             self.times = sorted((when, at) for at, other in enumerate(self.main) if (when := seconds(other.timestamp)) is not None)
         last = bisect.bisect_right(self.times, (then, len(self.main))) - 1
-        for when, at in self.times[max(last - 1, 0):last + 1][::-1]:
+        for when, at in self.times[max(last - 1, 0) : last + 1][::-1]:
             if self.main[at] is not record and then - when <= BRIDGE_SECONDS:
                 return self.main[at]
         return self.before(record)
@@ -1134,17 +1166,30 @@ ANSI = re.compile("(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|
 UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 XML_ESCAPES = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;", ord("\r"): "&#13;"}
 ATTRIBUTE_ESCAPES = {**XML_ESCAPES, ord('"'): "&quot;", ord("\n"): "&#10;", ord("\t"): "&#9;"}
-SECRET_HINT = re.compile(r"key|://|authorization|sk[-_]|pk[-_]|rk[-_]|gh[pousr]_|pat[-_]|xox|npm_|pypi-|aiza|ya29|hf_|akia|asia|eyj|secret|token|passw|credential", re.I)
+SECRET_HINT = re.compile(
+    r"key|://|authorization|sk[-_]|pk[-_]|rk[-_]|gh[pousr]_|pat[-_]|xox|npm_|pypi-|aiza|ya29|hf_|akia|asia|eyj|secret|token|passw|credential", re.I
+)
 SECRETS = (  # (kind, pattern); where a pattern has a group "keep", that much of the text stays. Each needs a SECRET_HINT
     ("private key", re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.S)),
     ("authorization", re.compile(r"(?P<keep>\bAuthorization[\"']?\s*[:=]\s*[\"']?)(?:(?:Bearer|Basic|Token|Digest)\s+)?[^\s\"',;]{6,}", re.I)),
     ("password in URL", re.compile(r"(?P<keep>\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{0,100}:)[^\s/@]{1,200}(?=@)", re.I)),
     ("api key", re.compile(r"\b(?:sk|pk|rk)[-_](?:ant-|live_|test_|proj-)?[A-Za-z0-9_-]{20,}")),
-    ("token", re.compile(r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abeoprs]-[\w-]{10,}|npm_[A-Za-z0-9]{30,}|pypi-[\w-]{40,}|AIza[\w-]{30,}|ya29\.[\w.-]{20,}|hf_[A-Za-z0-9]{30,})")),
+    (
+        "token",
+        re.compile(
+            r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abeoprs]-[\w-]{10,}|npm_[A-Za-z0-9]{30,}|pypi-[\w-]{40,}|AIza[\w-]{30,}|ya29\.[\w.-]{20,}|hf_[A-Za-z0-9]{30,})"
+        ),
+    ),
     ("access key id", re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b")),
     ("web token", re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}\.?[\w-]*")),
-    ("secret", re.compile(r"(?P<keep>\b[\w-]*(?:secret|token|passwd|password|api_?key|access_?key|private_?key|_key|credential)s?[\"']?\s*[=:]\s*[\"']?)"
-                          r"(?!\[masked)(?=[^\s\"',;&]*[0-9])[^\s\"',;&]{12,}", re.I)),
+    (
+        "secret",
+        re.compile(
+            r"(?P<keep>\b[\w-]*(?:secret|token|passwd|password|api_?key|access_?key|private_?key|_key|credential)s?[\"']?\s*[=:]\s*[\"']?)"
+            r"(?!\[masked)(?=[^\s\"',;&]*[0-9])[^\s\"',;&]{12,}",
+            re.I,
+        ),
+    ),
     ("secret", re.compile(r"(?P<keep>\b[A-Z0-9_]*(?:SECRET|TOKEN|PASSWORD|PASSWD)[A-Z0-9_]*=[\"']?)(?!\[masked)[^\s\"',;&]{4,}")),
 )
 
@@ -1175,14 +1220,14 @@ def cut(text: str, limit: int) -> str:
     if room < 24:  # no room for both ends
         return within(text, max(limit - 1, 0)) + "…"
     head = within(text, room * 2 // 3)
-    tail = within(text[-(room - room * 2 // 3):][::-1], room - room * 2 // 3)[::-1]
+    tail = within(text[-(room - room * 2 // 3) :][::-1], room - room * 2 // 3)[::-1]
     return f"{head}{mark}{tail}" if (left := len(text) - len(head) - len(tail)) <= 0 else f"{head}{mark.replace(f'{len(text):,}', f'{left:,}')}{tail}"
 
 
 def within(text: str, units: int) -> str:
     """The longest head of `text` that has at most `units` UTF-16 units."""
     head = text[:units]
-    return head if head.isascii() else head.encode("utf-16-le", "surrogatepass")[:units * 2].decode("utf-16-le", "ignore")
+    return head if head.isascii() else head.encode("utf-16-le", "surrogatepass")[: units * 2].decode("utf-16-le", "ignore")
 
 
 class Quoter:
@@ -1208,7 +1253,9 @@ class Quoter:
 
     def attributes(self, given: dict[str, object]) -> str:
         """` name="value"` for each that is not None or empty; values are cut at 300."""
-        return "".join(f' {name}="{self.plain(str(value), 300).translate(ATTRIBUTE_ESCAPES)}"' for name, value in given.items() if value not in (None, ""))
+        return "".join(
+            f' {name}="{self.plain(str(value), 300).translate(ATTRIBUTE_ESCAPES)}"' for name, value in given.items() if value not in (None, "")
+        )
 
 
 def element(name: str, attributes: str, content: str) -> str:
@@ -1366,7 +1413,13 @@ def build_base_parser(prog: str, description: str, epilog: str, default_bound: i
     which.add_argument("--exclude", metavar="ID", action="append", default=[], help="never take this session as the latest; can be repeated")
     which.add_argument("--project", metavar="DIR", default="", help="the project's directory (default: the current one)")
     which.add_argument("--all-projects", action="store_true", help="look in all projects")
-    parser.add_argument("--max-chars", metavar="N", type=int, default=default_bound, help=f"bound of the whole output in UTF-16 units, at least {SMALLEST_BOUND:,} (default {default_bound:,})")
+    parser.add_argument(
+        "--max-chars",
+        metavar="N",
+        type=int,
+        default=default_bound,
+        help=f"bound of the whole output in UTF-16 units, at least {SMALLEST_BOUND:,} (default {default_bound:,})",
+    )
     parser.add_argument("--show-secrets", action="store_true", help="do not mask credentials")
     parser.add_argument("--args-stdin", action="store_true", help="read options and words from standard input, as the slash command does")
     parser.add_argument("--version", action="version", version=f"{prog} {VERSION}")
@@ -1399,9 +1452,9 @@ def split_arguments(parser: Parser, text: str) -> list[str]:
     words: list[str] = []
     while (option := LEADING_OPTION.match(text)) is not None:
         words.append(option[1])
-        text, value = text[option.end():], option[2]
+        text, value = text[option.end() :], option[2]
         if value is None and option[1] in takes_value and (following := OPTION_VALUE.match(text)):
-            value, text = following[1], text[following.end():]
+            value, text = following[1], text[following.end() :]
         if value is not None:
             words[-1] += "=" + (value[1:-1] if value[:1] in "\"'" and value[:1] == value[-1:] and len(value) > 1 else value)
     text = text.strip()
@@ -1470,11 +1523,20 @@ def read_card(path: str) -> Optional[Card]:
         return None
     spoken = [record for record in head if prompt_of(record)]
     times = [seconds(record.timestamp) or 0.0 for record in tail if is_conversation(record)]
-    first = next((prompt.text for prompt in map(prompt_of, spoken) if prompt), "") or next((command for command in map(local_command, head) if command), "")
+    first = next((prompt.text for prompt in map(prompt_of, spoken) if prompt), "") or next(
+        (command for command in map(local_command, head) if command), ""
+    )
     conversing = bool(spoken) or any(record.kind == "assistant" for record in (*head, *tail))
-    return Card(path, holder.id, times[-1] if times and conversing else 0.0, first, tuple(dict.fromkeys(record.cwd for record in (*head, *tail) if record.cwd)),
-                any(record.entrypoint.startswith("sdk") for record in tail[-20:]), bool(head) and all(record.sidechain for record in (*head, *tail)),
-                next((record.branch for record in reversed(tail) if record.branch), ""))
+    return Card(
+        path,
+        holder.id,
+        times[-1] if times and conversing else 0.0,
+        first,
+        tuple(dict.fromkeys(record.cwd for record in (*head, *tail) if record.cwd)),
+        any(record.entrypoint.startswith("sdk") for record in tail[-20:]),
+        bool(head) and all(record.sidechain for record in (*head, *tail)),
+        next((record.branch for record in reversed(tail) if record.branch), ""),
+    )
 
 
 def is_conversation(record: Record) -> bool:
@@ -1514,7 +1576,7 @@ def note_titles(block: bytes, found: dict[str, str]) -> None:
         while at >= 0:
             start, end = block.rfind(b"\n", 0, at) + 1, block.find(b"\n", at)
             if at - start < 200:
-                for fields in parse_line(block[start:end if end >= 0 else len(block)]).objects:
+                for fields in parse_line(block[start : end if end >= 0 else len(block)]).objects:
                     if (kind := fields.get("type")) in TITLE_KINDS:
                         found[kind] = string(fields.get(TITLE_KINDS[kind]))
             at = block.find(key, at + 1)
@@ -1555,7 +1617,14 @@ def project_cards(directory: str, everywhere: bool) -> list[Card]:
         return [card for card in cards if card and not card.sidechain]
     exact = project_folders(directory)
     cards = [read_card(path) for path in session_files(exact)]
-    own = [card for card in cards if card and not card.sidechain and belongs(card, directory) and (card.directories or os.path.basename(os.path.dirname(card.path)) == os.path.basename(exact[0]))]
+    own = [
+        card
+        for card in cards
+        if card
+        and not card.sidechain
+        and belongs(card, directory)
+        and (card.directories or os.path.basename(os.path.dirname(card.path)) == os.path.basename(exact[0]))
+    ]
     if own:
         return own
     trees = [(tree, card) for tree in worktrees(directory) for card in map(read_card, session_files(project_folders(tree)))]
@@ -1578,7 +1647,10 @@ def latest_session(directory: str, everywhere: bool, excluded: set[str]) -> Foun
     if not choice:
         where = "any project" if everywhere else directory
         near = describe_neighbours(directory, barred)
-        raise Refusal(f"no session with a conversation in {where} (looked in {', '.join(project_folders(directory)[:3])}){near}; name one by id or title, or add --all-projects")
+        raise Refusal(
+            f"no session with a conversation in {where} (looked in {', '.join(project_folders(directory)[:3])}){near}; "
+            "name one by id or title, or add --all-projects"
+        )
     card = max(choice, key=lambda card: card.time)
     notes = ["open in a live client now"] if card.id.lower() in live else []
     if own and not any(card.id.lower() == own.lower() for card in cards):
@@ -1588,10 +1660,16 @@ def latest_session(directory: str, everywhere: bool, excluded: set[str]) -> Foun
 
 def describe_neighbours(directory: str, barred: set[str]) -> str:
     """Sessions of other directories that share this project's folder, for a refusal."""
-    cards = [card for card in map(read_card, session_files(project_folders(directory))) if card and card.time and card.id.lower() not in barred and not belongs(card, directory)]
+    cards = [
+        card
+        for card in map(read_card, session_files(project_folders(directory)))
+        if card and card.time and card.id.lower() not in barred and not belongs(card, directory)
+    ]
     if not cards:
         return ""
-    return "; sessions of other directories share that folder: " + ", ".join(f"{card.id} ({card.directories[0]})" for card in sorted(cards, key=lambda card: -card.time)[:3])
+    return "; sessions of other directories share that folder: " + ", ".join(
+        f"{card.id} ({card.directories[0]})" for card in sorted(cards, key=lambda card: -card.time)[:3]
+    )
 
 
 def found_card(card: Card, others: list[Card], note: str) -> Found:
@@ -1602,7 +1680,7 @@ def found_card(card: Card, others: list[Card], note: str) -> Found:
 def described(card: Card) -> str:
     """A session in a few words for a person to choose by: id, title, date."""
     day = datetime.fromtimestamp(card.time, timezone.utc).strftime("%Y-%m-%d %H:%M") if card.time else "no conversation"
-    return f"{card.id} \"{cut(card_title(card, read_titles(card.path)), 60)}\" {day}"
+    return f'{card.id} "{cut(card_title(card, read_titles(card.path)), 60)}" {day}'
 
 
 def find_session(arguments: argparse.Namespace, default: str = "latest") -> Found:
@@ -1683,14 +1761,22 @@ def find_title(title: str, directory: str, everywhere: bool) -> Found:
     elsewhere: list[tuple[Card, str]] = []
     if not exact and not everywhere:
         known = {card.path for card, _ in here}
-        elsewhere = [(card, card_title(card, read_titles(card.path))) for card in project_cards(directory, True) if card.path not in known and card.time]
-    for cards, note in ((exact, ""), ([card for card, name in elsewhere if name.casefold() == wanted], "from another project"),
-                        ([card for card, name in here if wanted in name.casefold()], "part of the title"),
-                        ([card for card, name in elsewhere if wanted in name.casefold()], "part of the title, from another project")):
+        elsewhere = [
+            (card, card_title(card, read_titles(card.path))) for card in project_cards(directory, True) if card.path not in known and card.time
+        ]
+    for cards, note in (
+        (exact, ""),
+        ([card for card, name in elsewhere if name.casefold() == wanted], "from another project"),
+        ([card for card, name in here if wanted in name.casefold()], "part of the title"),
+        ([card for card, name in elsewhere if wanted in name.casefold()], "part of the title, from another project"),
+    ):
         if cards:
             newest, *others = sorted(cards, key=lambda card: -card.time)
             return found_card(newest, others, note)
-    raise Refusal(f"no session titled or numbered '{cut(title, 200)}' (looked at {len(here) + len(elsewhere)} sessions in {', '.join(projects_roots())}){title_hint(wanted, here + elsewhere)}")
+    raise Refusal(
+        f"no session titled or numbered '{cut(title, 200)}' (looked at {len(here) + len(elsewhere)} sessions in {', '.join(projects_roots())})"
+        f"{title_hint(wanted, here + elsewhere)}"
+    )
 
 
 def title_hint(wanted: str, cards: list[tuple[Card, str]]) -> str:

@@ -8,6 +8,7 @@ changed, what failed, what is open, how it ended. Sessions that themselves began
 ancestors, which follow tersely. Exit status: 0 done, 1 refused (one line on stderr), 2 wrong usage.
 Python 3.9 or newer, standard library only; reads, never writes.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -26,9 +27,20 @@ QUERY = "query_session.py"
 FINAL_CHARS = 6_000  # the last answer is shown in full up to here
 LINE_CHARS = 240  # a one-line entry
 EDITORS = frozenset(("Edit", "Write", "MultiEdit", "NotebookEdit"))
-RULE = re.compile(r"\b(never|always|must(?:n't| not)?|don't|do not|from now on|under no circumstances|make sure|only ever|no matter what|forbidden|not allowed)\b", re.I)
-CORRECTION = re.compile(r"^\W*(no|nope|wrong|stop|wait|actually|not that|undo|revert)\b|\b(that's (?:wrong|not)|that is (?:wrong|not)|not what i|i said|instead|you (?:forgot|missed|broke))\b", re.I)
-CHOICE = re.compile(r"\b(let's (?:go|use|take|stick|do)|go with|i(?:'d| would)? prefer|we'll (?:use|go|take)|i (?:choose|chose|pick|decided)|decided|option [a-d1-9]|settle[d]? on|agreed)\b", re.I)
+RULE = re.compile(
+    r"\b(never|always|must(?:n't| not)?|don't|do not|from now on|under no circumstances|make sure|only ever|no matter what|forbidden|not allowed)\b",
+    re.I,
+)
+CORRECTION = re.compile(
+    r"^\W*(no|nope|wrong|stop|wait|actually|not that|undo|revert)\b"
+    r"|\b(that's (?:wrong|not)|that is (?:wrong|not)|not what i|i said|instead|you (?:forgot|missed|broke))\b",
+    re.I,
+)
+CHOICE = re.compile(
+    r"\b(let's (?:go|use|take|stick|do)|go with|i(?:'d| would)? prefer|we'll (?:use|go|take)|i (?:choose|chose|pick|decided)|decided"
+    r"|option [a-d1-9]|settle[d]? on|agreed)\b",
+    re.I,
+)
 
 
 # ------------------------------------------------------------------------------------------------ what the report says
@@ -38,7 +50,7 @@ class Edits(NamedTuple):
     """What was done to one file: how often it was edited, lines added and removed, when last (seconds)."""
 
     path: str
-    count: int
+    times: int
     added: int
     removed: int
     last: Optional[float]
@@ -85,8 +97,8 @@ def edited_files(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Edits]:
             continue
         added, removed = changed_lines(joined)
         known = found.get(path, Edits(path, 0, 0, 0, None))
-        found[path] = Edits(path, known.count + 1, known.added + added, known.removed + removed, cc.seconds(joined.result.record.timestamp))
-    return sorted(found.values(), key=lambda edits: (-edits.count, -edits.added - edits.removed))
+        found[path] = Edits(path, known.times + 1, known.added + added, known.removed + removed, cc.seconds(joined.result.record.timestamp))
+    return sorted(found.values(), key=lambda edits: (-edits.times, -edits.added - edits.removed))
 
 
 def written_by_mcp(call: cc.Call) -> str:
@@ -130,13 +142,22 @@ def decisions(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Entry]:
             found.append(Entry({"kind": kind, "tool": name}, f"{reason or 'refused without a word'} -- {what}", exchange.n))
         elif name == "AskUserQuestion":
             answers = cc.mapping(cc.mapping(output.detail).get("answers"))
-            text = "; ".join(f"{question} -> {answer if isinstance(answer, str) else ', '.join(map(str, cc.array(answer)))}" for question, answer in answers.items())
+            text = "; ".join(
+                f"{question} -> {answer if isinstance(answer, str) else ', '.join(map(str, cc.array(answer)))}"
+                for question, answer in answers.items()
+            )
             found.append(Entry({"kind": "answer"}, text or output.text, exchange.n))
         elif not joined.failed:
             plan = cc.string(cc.mapping(output.detail).get("plan")) or joined.call.argument("plan")
             found.append(Entry({"kind": "plan-approved"}, plan or output.text, exchange.n))
         else:
-            found.append(Entry({"kind": "plan-refused", "tool": name}, f"{refusal_reason(output.text) or output.text} -- {joined.call.argument('plan')}", exchange.n))
+            found.append(
+                Entry(
+                    {"kind": "plan-refused", "tool": name},
+                    f"{refusal_reason(output.text) or output.text} -- {joined.call.argument('plan')}",
+                    exchange.n,
+                )
+            )
     return found
 
 
@@ -185,7 +206,13 @@ def outcomes(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Entry]:
         elif re.search(r"\bgit\b[^|;&]*\bpush\b", command) and not operation:
             found.append(Entry({"kind": "push"}, command, exchange.n))
         if request:
-            found.append(Entry({"kind": "pull-request", "number": request.get("number"), "action": request.get("action")}, cc.string(request.get("url")), exchange.n))
+            found.append(
+                Entry(
+                    {"kind": "pull-request", "number": request.get("number"), "action": request.get("action")},
+                    cc.string(request.get("url")),
+                    exchange.n,
+                )
+            )
         elif "gh pr create" in command and (url := re.search(r"https://\S+/pull/\d+", output.text)):
             found.append(Entry({"kind": "pull-request"}, url[0], exchange.n))
     return found
@@ -210,8 +237,8 @@ def subagents(conversation: cc.Conversation, calls: list[tuple[cc.Exchange, cc.J
         if joined.call.name not in ("Agent", "Task"):
             continue
         asked = " -- ".join(filter(None, (joined.call.argument("description"), joined.call.argument("prompt"))))
-        words = notices.get(joined.call.id) or last_words(joined)
-        found.append(Entry({"type": joined.call.argument("subagent_type"), "asked": cc.cut(asked, LINE_CHARS)}, words, exchange.n))
+        said = notices.get(joined.call.id) or last_words(joined)
+        found.append(Entry({"type": joined.call.argument("subagent_type"), "asked": cc.cut(asked, LINE_CHARS)}, said, exchange.n))
     return found
 
 
@@ -243,7 +270,9 @@ def problems(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Entry]:
 
 def describe_call(call: cc.Call) -> str:
     """A call in one line: its name and the argument that tells most."""
-    argument = call.argument("command", "file_path", "notebook_path", "path", "pattern", "query", "url", "description", "skill", "prompt", "subject", "plan")
+    argument = call.argument(
+        "command", "file_path", "notebook_path", "path", "pattern", "query", "url", "description", "skill", "prompt", "subject", "plan"
+    )
     if not argument and call.input:
         argument = call.input if isinstance(call.input, str) else repr(call.input)
     return f"{call.name}: {argument}" if argument else call.name
@@ -294,8 +323,8 @@ class Choice(NamedTuple):
 
 def choose(exchanges: list[cc.Exchange], weights: dict[int, float], first: int, middle: int, last: int) -> Choice:
     """Pick deterministically; no exchange stands in two groups."""
-    ending = exchanges[max(len(exchanges) - last, 0):] if last else []
-    rest = exchanges[:len(exchanges) - len(ending)]
+    ending = exchanges[max(len(exchanges) - last, 0) :] if last else []
+    rest = exchanges[: len(exchanges) - len(ending)]
     opening, between = rest[:first], rest[first:]
     best = sorted((exchange for exchange in between if weights[exchange.n] >= 1), key=lambda exchange: (-weights[exchange.n], -exchange.n))[:middle]
     return Choice(opening, sorted(best, key=lambda exchange: exchange.n), ending)
@@ -359,7 +388,11 @@ class Layout:
         """All sections that have something to say, most needed first."""
         options, facts = self.options, self.facts
         made = [self.summary_section()]
-        made += [self.exchange_section("first", self.choice.first, 5), self.exchange_section("pivotal", self.choice.pivotal, 5), self.exchange_section("last", self.choice.last, 7)]
+        made += [
+            self.exchange_section("first", self.choice.first, 5),
+            self.exchange_section("pivotal", self.choice.pivotal, 5),
+            self.exchange_section("last", self.choice.last, 7),
+        ]
         made.append(self.final_section())
         made.append(self.entries("decisions", "decision", facts.decisions, 4, len(facts.decisions), 60, options.maxlen))
         made.append(self.entries("open-tasks", "task", facts.tasks, 3, len(facts.tasks), 40, LINE_CHARS, {"done": facts.tasks_done or None}))
@@ -394,22 +427,39 @@ class Layout:
         branch = next((record.branch for record in reversed(records) if record.branch), "")
         project = cc.element("project", quote.attributes({"branch": branch}), quote.line(directories[0], LINE_CHARS)) if directories else ""
         others = cc.element("other-directories", "", quote.line(", ".join(directories[1:]), LINE_CHARS)) if directories[1:] else ""
-        return [cc.element("counts", quote.attributes(counts), ""), self.cost_line(last), ended, project, when,
-                cc.element("file", "", quote.line(self.level.path, 400)), others, self.choice_lines()]
+        return [
+            cc.element("counts", quote.attributes(counts), ""),
+            self.cost_line(last),
+            ended,
+            project,
+            when,
+            cc.element("file", "", quote.line(self.level.path, 400)),
+            others,
+            self.choice_lines(),
+        ]
 
     def choice_lines(self) -> str:
         """How the session was chosen and which others it might have been."""
         return (cc.element("chosen", "", self.quote.line(self.level.note, LINE_CHARS)) if self.level.note else "") + (
-            cc.element("other-matches", "", self.quote.line(", ".join(self.level.others), 400)) if self.level.others else "")
+            cc.element("other-matches", "", self.quote.line(", ".join(self.level.others), 400)) if self.level.others else ""
+        )
 
     def counts(self, records: list[cc.Record]) -> dict[str, object]:
         """What there is how many of; nothing is said of what there is none of."""
         answers = {record.message_id or record.uuid for record in records if record.kind == "assistant" and not cc.is_synthetic(record)}
         models = dict.fromkeys(record.model for record in records if record.kind == "assistant" and record.model and not cc.is_synthetic(record))
         abandoned = [record for record in self.conversation.abandoned if cc.prompt_of(record)]
-        return {"prompts": sum(exchange.n > 0 for exchange in self.exchanges), "answers": len(answers), "calls": sum(len(exchange.calls) for exchange in self.exchanges),
-                "commands": len(self.conversation.commands) or None, "compactions": self.conversation.compactions or None, "rewound-prompts": len(abandoned) or None,
-                "api-errors": sum(exchange.errors for exchange in self.exchanges) or None, "damaged-lines": self.conversation.transcript.damaged or None, "models": ", ".join(models)}
+        return {
+            "prompts": sum(exchange.n > 0 for exchange in self.exchanges),
+            "answers": len(answers),
+            "calls": sum(len(exchange.calls) for exchange in self.exchanges),
+            "commands": len(self.conversation.commands) or None,
+            "compactions": self.conversation.compactions or None,
+            "rewound-prompts": len(abandoned) or None,
+            "api-errors": sum(exchange.errors for exchange in self.exchanges) or None,
+            "damaged-lines": self.conversation.transcript.damaged or None,
+            "models": ", ".join(models),
+        }
 
     def cost_line(self, last: Optional[float]) -> str:
         """What going on with the old session would cost: the tokens its last answer read, and whether a cache can still hold them."""
@@ -417,23 +467,38 @@ class Layout:
         if not used:
             return ""
         cold = last is None or self.now - last > 3600
-        return cc.element("cost", self.quote.attributes({"context-tokens": used.context + used.output, "cache": "cold" if cold else "may be warm"}), "")
+        return cc.element(
+            "cost", self.quote.attributes({"context-tokens": used.context + used.output, "cache": "cold" if cold else "may be warm"}), ""
+        )
 
     def exchange_section(self, name: str, exchanges: list[cc.Exchange], claim: float) -> cc.Section:
         """A group of exchanges; the very first prompt and the last three stay whatever lies between."""
         total = len(exchanges)
-        ranks = {"first": [float(at) for at in range(total)], "last": [float(total - 1 - at) for at in range(total)]}.get(name) or [10 - self.weights[exchange.n] for exchange in exchanges]
+        ranks = {"first": [float(at) for at in range(total)], "last": [float(total - 1 - at) for at in range(total)]}.get(name) or [
+            10 - self.weights[exchange.n] for exchange in exchanges
+        ]
         kept = {"first": 1, "last": 3}.get(name, 0)
         items = [cc.Item(rank - 100 if rank < kept else rank, self.render_exchange(exchange)) for rank, exchange in zip(ranks, exchanges)]
         shown = len([exchange for exchange in self.exchanges if exchange.n]) if name == "pivotal" else total
-        return cc.Section("exchanges", self.quote.attributes({"section": name}), items, claim, 90, self.options.maxlen, total if name != "pivotal" else min(shown, total))
+        return cc.Section(
+            "exchanges",
+            self.quote.attributes({"section": name}),
+            items,
+            claim,
+            90,
+            self.options.maxlen,
+            total if name != "pivotal" else min(shown, total),
+        )
 
     def render_exchange(self, exchange: cc.Exchange) -> Callable[[int], str]:
         """An exchange with its texts cut at the cap: what was asked, what was answered, which calls were made."""
         answer = exchange.replies[-1].text if exchange.replies else ""
         before = exchange.replies[0].text if len(exchange.replies) > 1 else ""
-        state = {"interrupted": "yes" if exchange.interrupted else None, "how": exchange.prompt.how if exchange.prompt.how not in ("typed", "none") else None,
-                 "compacted": None if exchange.live else "yes"}
+        state = {
+            "interrupted": "yes" if exchange.interrupted else None,
+            "how": exchange.prompt.how if exchange.prompt.how not in ("typed", "none") else None,
+            "compacted": None if exchange.live else "yes",
+        }
         head = self.quote.attributes({"n": exchange.n, "ts": clock(exchange.record.timestamp), **state})
         said, final, opening = self.quote.plain(exchange.prompt.text), self.quote.plain(answer), self.quote.plain(before)
 
@@ -453,14 +518,32 @@ class Layout:
         """The agent's last message, in full where it fits."""
         exchange, text = final_answer(self.exchanges)
         items = [cc.Item(-50, self.text_item(text))] if exchange else []
-        return cc.Section("final-agent-message", self.quote.attributes({"n": exchange.n, "ts": clock(exchange.last.timestamp)}) if exchange else "", items, 4, 120, FINAL_CHARS, len(items))
+        return cc.Section(
+            "final-agent-message",
+            self.quote.attributes({"n": exchange.n, "ts": clock(exchange.last.timestamp)}) if exchange else "",
+            items,
+            4,
+            120,
+            FINAL_CHARS,
+            len(items),
+        )
 
     def text_item(self, text: str) -> Callable[[int], str]:
         """A text cut at the cap."""
         plain = self.quote.plain(text)
         return lambda cap: escaped(plain, cap)
 
-    def entries(self, name: str, tag: str, entries: list[Entry], claim: float, total: int, floor: int, ceiling: int, attributes: Optional[dict[str, object]] = None) -> cc.Section:
+    def entries(
+        self,
+        name: str,
+        tag: str,
+        entries: list[Entry],
+        claim: float,
+        total: int,
+        floor: int,
+        ceiling: int,
+        attributes: Optional[dict[str, object]] = None,
+    ) -> cc.Section:
         """A section of one-line entries, the later ones kept longer (of tasks: the earlier)."""
         backwards = name != "open-tasks"
         items = [cc.Item(len(entries) - at if backwards else at, self.render_entry(tag, entry)) for at, entry in enumerate(entries)]
@@ -475,10 +558,10 @@ class Layout:
 
     def file_section(self) -> cc.Section:
         """The most edited files and what became of them since."""
-        shown = self.facts.edits[:self.options.top_files]
+        shown = self.facts.edits[: self.options.top_files]
         items = []
         for at, edits in enumerate(shown):
-            attributes = {"edits": edits.count, "added": edits.added, "removed": edits.removed, "since": since(edits)}
+            attributes = {"edits": edits.times, "added": edits.added, "removed": edits.removed, "since": since(edits)}
             xml = cc.element("edited", self.quote.attributes(attributes), self.quote.line(edits.path, LINE_CHARS)) + "\n"
             items.append(cc.Item(at, self.constant(xml)))
         return cc.Section("most-edited-files", self.quote.attributes({"files": len(self.facts.edits)}), items, 3, 1, 1, len(self.facts.edits))
@@ -487,13 +570,17 @@ class Layout:
         """The client's own last summary."""
         summary = self.conversation.summaries[-1] if self.conversation.summaries else None
         items = [cc.Item(0, self.text_item("\n".join(summary.texts())))] if summary else []
-        return cc.Section("compact-summary", self.quote.attributes({"ts": clock(summary.timestamp)}) if summary else "", items, 3, 200, 4_000, len(items))
+        return cc.Section(
+            "compact-summary", self.quote.attributes({"ts": clock(summary.timestamp)}) if summary else "", items, 3, 200, 4_000, len(items)
+        )
 
     def timeline_section(self) -> cc.Section:
         """Every prompt in a line; the steering ones are kept first and longest, the others thinned evenly."""
         spoken = [exchange for exchange in self.exchanges if exchange.n]
         spread = cc.evenly(len(spoken))
-        items = [cc.Item(rank if self.cues[exchange.n].strength else rank + 1, self.render_prompt(exchange)) for rank, exchange in zip(spread, spoken)]
+        items = [
+            cc.Item(rank if self.cues[exchange.n].strength else rank + 1, self.render_prompt(exchange)) for rank, exchange in zip(spread, spoken)
+        ]
         return cc.Section("prompt-timeline", "", items, 9, 40, LINE_CHARS, len(items))
 
     def render_prompt(self, exchange: cc.Exchange) -> Callable[[int], str]:
@@ -506,7 +593,10 @@ class Layout:
     def call_section(self) -> cc.Section:
         """The last calls and whether they worked."""
         calls = all_calls(self.conversation)
-        entries = [Entry({"result": "failed" if joined.failed else "none" if joined.result is None else None}, describe_call(joined.call), exchange.n) for exchange, joined in calls[-5:]]
+        entries = [
+            Entry({"result": "failed" if joined.failed else "none" if joined.result is None else None}, describe_call(joined.call), exchange.n)
+            for exchange, joined in calls[-5:]
+        ]
         return self.entries("last-tool-calls", "call", entries, 1, len(calls), 40, LINE_CHARS)
 
 
@@ -623,10 +713,18 @@ def report(options: argparse.Namespace) -> str:
     """The whole report, never longer than the bound."""
     quote, now = cc.Quoter(options.show_secrets), time.time()
     levels = read_chain(cc.find_session(options), options.max_depth)
-    clamp = f" --max-chars {options.asked_chars} was lowered to {options.max_chars}: the client cuts longer output." if options.asked_chars > options.max_chars else ""
+    clamp = (
+        f" --max-chars {options.asked_chars} was lowered to {options.max_chars}: the client cuts longer output."
+        if options.asked_chars > options.max_chars
+        else ""
+    )
     notice = cc.element("notice", "", quote.text(NOTICE + clamp)) + "\n"
-    room = options.max_chars - len(notice) - len('<compacted-session-chain sessions="99" chars="9999999" tokens="about 9999999"></compacted-session-chain>\n\n')
-    shares = [options.decay ** depth for depth in range(len(levels))]
+    room = (
+        options.max_chars
+        - len(notice)
+        - len('<compacted-session-chain sessions="99" chars="9999999" tokens="about 9999999"></compacted-session-chain>\n\n')
+    )
+    shares = [options.decay**depth for depth in range(len(levels))]
     rooms = [int(room * share / sum(shares)) for share in shares]
     parts, spare = [""] * len(levels), 0
     for depth in reversed(range(len(levels))):  # what an ancestor leaves over goes to the younger ones
@@ -636,7 +734,14 @@ def report(options: argparse.Namespace) -> str:
     frame = f'<compacted-session-chain sessions="{len(levels)}" chars="" tokens="about {cc.utf16_length(body) // 4}"></compacted-session-chain>\n\n'
     size = cc.utf16_length(body) + len(frame)
     size += len(str(size + len(str(size))))
-    return cc.element("compacted-session-chain", quote.attributes({"sessions": len(levels), "chars": size, "tokens": f"about {cc.utf16_length(body) // 4}"}), "\n" + body) + "\n"
+    return (
+        cc.element(
+            "compacted-session-chain",
+            quote.attributes({"sessions": len(levels), "chars": size, "tokens": f"about {cc.utf16_length(body) // 4}"}),
+            "\n" + body,
+        )
+        + "\n"
+    )
 
 
 EPILOG = """examples:
@@ -667,8 +772,13 @@ def fraction(text: str) -> float:
 
 def build_parser() -> cc.Parser:
     """The command line."""
-    parser = cc.build_base_parser("compact_session.py", "Print the essence of a past Claude Code session as one bounded XML report, without a model call,\n"
-                                  "to go on with its work in a fresh context. Reads the transcript, never writes.", EPILOG, DEFAULT_BOUND)
+    parser = cc.build_base_parser(
+        "compact_session.py",
+        "Print the essence of a past Claude Code session as one bounded XML report, without a model call,\n"
+        "to go on with its work in a fresh context. Reads the transcript, never writes.",
+        EPILOG,
+        DEFAULT_BOUND,
+    )
     knobs = parser.add_argument_group("what the report holds (the bound rules over all)")
     knobs.add_argument("--max-depth", metavar="N", type=count, default=10, help="how many ancestors to follow (default 10)")
     knobs.add_argument("--decay", metavar="F", type=fraction, default=0.6, help="room of each ancestor against the one before (default 0.6)")
