@@ -1230,6 +1230,12 @@ def within(text: str, units: int) -> str:
     return head if head.isascii() else head.encode("utf-16-le", "surrogatepass")[: units * 2].decode("utf-16-le", "ignore")
 
 
+def shortened(text: str, limit: int) -> str:
+    """The head of `text` on one line, in at most `limit` UTF-16 units."""
+    line = " ".join(text[: limit * 20].split())
+    return line if utf16_length(line) <= limit else within(line, limit - 1).rstrip() + "…"
+
+
 class Quoter:
     """Makes text fit for the report: masked (unless told not to) before it is cut, cleaned, cut, escaped. The only way in."""
 
@@ -1292,6 +1298,24 @@ class Section:
             self.rendered[cap] = [item.render(cap) for item in self.items]
         return self.rendered[cap]
 
+    @property
+    def wrapper(self) -> int:
+        """Units that the section's own tags take."""
+        return len(self.name) * 2 + len("<></>\n") + utf16_length(self.attributes)
+
+    @property
+    def needed(self) -> list[int]:
+        """Places of the items that are shown whatever lies between."""
+        return [at for at, item in enumerate(self.items) if item.rank < 0]
+
+    def needed_pieces(self, cap: int) -> list[str]:
+        """Those items with their texts cut at `cap`."""
+        return [self.items[at].render(cap) for at in self.needed]
+
+    def least(self) -> int:
+        """Units that it takes at least, 0 where it can be left out."""
+        return self.wrapper + sum(map(utf16_length, self.needed_pieces(SMALLEST_CAP))) if self.needed else 0
+
     def caps(self) -> list[int]:
         """The caps to try, the largest first."""
         found = [self.ceiling]
@@ -1313,27 +1337,29 @@ SMALLEST_CAP = 24  # a text cut shorter says nothing
 
 def fit(section: Section, room: int) -> Fitted:
     """Lay out a section in `room` units: all items with texts as long as possible; at the floor the last in rank go first."""
-    wrapper = len(section.name) * 2 + len("<></>\n") + utf16_length(section.attributes)
-    room -= wrapper
-    caps = section.caps()
-    low, high = 0, len(caps) - 1  # the first cap at which all fits, else the last: lengths only fall with the cap
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if sum(map(utf16_length, section.pieces(caps[middle]))) <= room else (middle + 1, high)
-    cap = caps[low]
-    pieces = section.pieces(cap)
+    room -= section.wrapper
+    cap = first_that_fits(section.caps(), room, section.pieces)
+    pieces = dict(enumerate(section.pieces(cap)))
     kept: dict[int, str] = {}
-    for at in sorted(range(len(pieces)), key=lambda at: section.items[at].rank):
-        piece, smaller = pieces[at], cap
-        while utf16_length(piece) > room and (section.items[at].rank < 0 or not kept) and smaller > SMALLEST_CAP:
-            smaller = max(SMALLEST_CAP, smaller // 2)
-            piece = section.items[at].render(smaller)
-        if utf16_length(piece) <= room:
-            kept[at] = piece
-            room -= utf16_length(piece)
+    if section.needed and sum(map(utf16_length, pieces.values())) > room:  # these share what there is, cut alike
+        smaller = first_that_fits([cap, cap * 2 // 3, cap // 2, cap // 3, cap // 4, SMALLEST_CAP], room, section.needed_pieces)
+        pieces.update(zip(section.needed, section.needed_pieces(smaller)))
+    for at in sorted(pieces, key=lambda at: section.items[at].rank):
+        if utf16_length(pieces[at]) <= room:
+            kept[at] = pieces[at]
+            room -= utf16_length(pieces[at])
     if not kept:
         return Fitted(section, "", 0)
     return Fitted(section, element(section.name, section.attributes, "".join(kept[at] for at in sorted(kept))) + "\n", len(kept))
+
+
+def first_that_fits(caps: list[int], room: int, pieces: Callable[[int], list[str]]) -> int:
+    """The first cap at which all pieces fit in `room`, else the last (lengths fall with the cap, so it is searched by halves)."""
+    low, high = 0, len(caps) - 1
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if sum(map(utf16_length, pieces(caps[middle]))) <= room else (middle + 1, high)
+    return caps[low]
 
 
 def share_out(room: int, demands: list[int], weights: list[float]) -> list[int]:
@@ -1350,12 +1376,15 @@ def share_out(room: int, demands: list[int], weights: list[float]) -> list[int]:
 
 
 def lay_out(sections: list[Section], room: int) -> list[Fitted]:
-    """Lay out the sections in `room` units together. What one leaves over goes to those after it, then to the first again."""
+    """Lay out the sections in `room` units together: to each what it takes at least, of the rest its share; what is left over
+    then goes to them in order."""
     full = [fit(section, 1 << 40) for section in sections]
     demands = [utf16_length(fitted.xml) for fitted in full]
     if sum(demands) <= room:
         return full
-    granted = share_out(room, demands, [section.weight for section in sections])
+    least = [section.least() for section in sections]
+    shares = share_out(room - sum(least), [demand - little for demand, little in zip(demands, least)], [section.weight for section in sections])
+    granted = [little + share for little, share in zip(least, shares)]
     fitted: list[Fitted] = [full[at] if demands[at] <= granted[at] else fit(section, granted[at]) for at, section in enumerate(sections)]
     spare = room - sum(utf16_length(one.xml) for one in fitted)
     for at, section in enumerate(sections):
@@ -1584,7 +1613,7 @@ def note_titles(block: bytes, found: dict[str, str]) -> None:
 
 def card_title(card: Card, titles: Titles) -> str:
     """The title a session goes by: custom, else automatic, else the agent's, else its first prompt, cut, else its id."""
-    return " ".join((titles.custom or titles.auto or titles.agent or cut(card.prompt, TITLE_CHARS) or card.id).split())
+    return " ".join((titles.custom or titles.auto or titles.agent or shortened(card.prompt, TITLE_CHARS) or card.id).split())
 
 
 def session_title(conversation: Conversation) -> str:
