@@ -524,7 +524,7 @@ def narrow_blocks(record: Record, content: object) -> tuple[Any, ...]:
             found.append(Thinking(string(fields.get("thinking"))))
         elif kind in ("image", "document"):
             found.append(Image(media_type(fields), len(string(mapping(fields.get("source")).get("data"))) * 3 // 4))
-        elif kind == "text" or isinstance(block, str):
+        elif kind == "text":
             found.append(Text(block_text(block)))
     return tuple(found)
 
@@ -686,8 +686,10 @@ class Transcript:
             self.loose.append(loose)
 
     def add(self, record: Record) -> None:
-        """Append a chain record."""
+        """Append a chain record. A compaction voids every pin before it (measured)."""
         record.line = len(self.records)
+        if record.compaction:
+            self.pin = None
         self.records.append(record)
 
 
@@ -991,8 +993,9 @@ class Chain:
     def leaf(self, pin: Optional[Pin]) -> Optional[Record]:
         """The record that a resume continues from: the last line's, unless a pin names another branch (measured).
 
-        A record with no turn at or above it is none. A pin on another branch is taken exactly; one above the leaf has an
-        effect only if it is explicit and nothing was written after it. None in an empty conversation.
+        A record with no turn at or above it is none. A pin on another branch (beyond a gap is another, too) is taken
+        exactly; one on the leaf's own has an effect only if it is explicit and nothing was written after it. None in an
+        empty conversation.
         """
         candidates = (record for record in sorted(self.main, key=lambda record: -self.last_line[record.uuid]) if record.kind != "progress")
         path: list[Record] = []
@@ -1000,7 +1003,8 @@ class Chain:
         pinned = self.by_uuid.get(pin.leaf) if pin else None
         if last is None or pin is None or pinned is None or pinned.kind == "progress":
             return last
-        if not any(record.uuid == pinned.uuid for record in path):
+        unbridged = next((at for at in range(len(path) - 1, 0, -1) if self.moved.get(path[at].uuid, path[at].parent) != path[at - 1].uuid), 0)
+        if not any(record.uuid == pinned.uuid for record in self.with_parallels(path[unbridged:])):
             return pinned if has_turn(self.walk(pinned)) else last
         return pinned if pin.explicit and self.last_line[last.uuid] < pin.after else last
 
@@ -1030,7 +1034,7 @@ class Chain:
         For each answer on the path: its rows (those on the path, then the others in file order), the results of its
         calls in file order, then attachments that hang there beside the path and lead nowhere, such as queued prompts.
         """
-        on_path = {record.uuid for record in path}
+        on_path = {record.uuid: at for at, record in enumerate(path)}
         rows: dict[str, list[Record]] = {}
         results: dict[str, list[Record]] = {}
         beside: dict[str, list[Record]] = {}
@@ -1049,7 +1053,7 @@ class Chain:
                 continue
             group = [record]
             if record.kind == "assistant" and record.message_id:
-                group = sorted(rows[record.message_id], key=lambda row: (row.uuid not in on_path, row.line))
+                group = sorted(rows[record.message_id], key=lambda row: (on_path.get(row.uuid, len(path)), row.line))
             answers = [result for row in group for call in row.calls() for result in results.get(call.id, ())] if record.kind == "assistant" else []
             group = [*group, *sorted(answers, key=lambda result: result.line)]
             if beside and record.kind == "assistant":
