@@ -10,6 +10,7 @@ stale, unknown, zero or explicit, parents never written, lines out of order, rep
 What never happens, because the project decided to differ from the client there, or the client differs from itself:
 - timestamps are a minute apart, so that the client's bridge over a missing parent (5 s) never helps by chance; only the record
   whose parent is missing follows two seconds after the newest one, which is then what both bridge to (format.md 4.3);
+- a gap and a pin in one session: the client takes a pin before a gap for one on another branch, even where it bridges the gap;
 - cycles, and boundaries without a summary (format.md 4.3, 4.4);
 - a rewind or a pin behind a compaction to what stands before it and was not kept: the client sends the old records of a small
   file and nothing of them in a large one (2.1.332; 8 MB tried);
@@ -169,14 +170,14 @@ class Session:
 
     def missing_parent(self) -> None:
         """A prompt under a record that was never written, two seconds after the newest one."""
-        if self.lines and self.newest_is_tip():
+        if self.newest_is_tip():
             self.tip = self.uuid()
             self.step("user", seconds=2, message={"role": "user", "content": self.name("prompt ")})
             self.unbroken = len(self.path) - 1
 
     def newest_is_tip(self) -> bool:
-        chain = [line for line in self.lines if line.get("uuid") and not line["isSidechain"]]
-        return bool(chain) and chain[-1]["uuid"] == self.tip and chain[-1]["type"] != "progress"
+        """Whether the tip is what was written last; a repeat is not."""
+        return bool(self.path) and self.lines[-1] is self.path[-1]
 
     def sub_agent(self) -> None:
         """Records of a sub-agent in the main file."""
@@ -259,8 +260,9 @@ def swap_lines(session: Session) -> None:
 def random_session(seed: int) -> list[bytes]:
     """The lines of that seed's session, without line ends. The last one is a turn's, or a pin."""
     session = Session(seed)
-    events = [session.rewind, session.cancelled_prompt, session.compact, session.pin, session.repeat, session.sub_agent,
-              session.missing_parent, session.unanswered_call]
+    gaps = session.likely(0.3)
+    events = [session.rewind, session.rewind, session.cancelled_prompt, session.compact, session.compact, session.repeat, session.sub_agent,
+              session.unanswered_call, session.missing_parent if gaps else session.pin]
     session.turn()
     for _ in range(session.random.randint(2, 8)):
         for event in session.random.sample(events, session.random.choice([0, 1, 1, 2])):
@@ -270,7 +272,7 @@ def random_session(seed: int) -> list[bytes]:
         swap_lines(session)
     if session.likely(0.2):
         session.cancelled_prompt()
-    if session.likely(0.5):
+    if not gaps and session.likely(0.5):
         session.pin()
     return [json.dumps(line, separators=(",", ":")).encode() for line in session.lines]
 

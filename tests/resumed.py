@@ -10,6 +10,7 @@ Both sides are reduced to what the claim is about, the person's prompts, the age
 - a queued prompt counts: the client wraps it in a sentence of its own, the module gives its text. The sanitizer of the fixtures
   replaced that rendered sentence, so the copies that are resumed lack `rendered` and the client makes it anew;
 - a call counts only together with its result, the first where there are two: the client drops, or invents, the missing half;
+- a bare string among the blocks of a record does not count: the client drops it;
 - thinking, pictures and the outputs themselves do not count.
 """
 from __future__ import annotations
@@ -31,6 +32,8 @@ PINNED = HERE / "resumed.json"
 SEEDS = range(60)
 REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.S)
 QUEUED = re.compile(r"The user sent a new message while you were working:\n(.*?)\n\nThis is how Claude Code surfaces", re.S)
+NO_RESPONSE = "No response requested."  # stands in old records, and is added by the client after an unanswered prompt
+NOTIFICATIONS = ("<task-notification>", "[SYSTEM NOTIFICATION")
 INVENTED = ("[Tool call interrupted: the session ended", "[Tool result missing")  # results that the client makes up
 
 
@@ -39,7 +42,7 @@ INVENTED = ("[Tool call interrupted: the session ended", "[Tool result missing")
 
 def sources() -> dict[str, Path]:
     """The transcripts of the fixtures and of the cases that are one file, by name."""
-    fixtures = {f"{path.parents[2].name}/{path.stem}": path for path in HERE.glob("fixtures/*/projects/*/*.jsonl")}
+    fixtures = {f"{path.parents[2].name}/{path.stem}": path for path in HERE.glob("fixtures/v*/projects/*/*.jsonl")}
     cases = {f"{path.parent.name}/{path.stem}": path for path in HERE.glob("cases/*/*.jsonl")}
     return dict(sorted({**fixtures, **cases}.items()))
 
@@ -99,7 +102,7 @@ def plain(text: str) -> str:
 
 
 def counts(text: str) -> bool:
-    return bool(text) and not text.startswith("<task-notification>") and text != "No response requested."
+    return bool(text) and text != NO_RESPONSE and not text.startswith(NOTIFICATIONS)
 
 
 def said(data: bytes) -> set[Item]:
@@ -133,7 +136,7 @@ def message_items(message: Json, known: set[Item]) -> Iterator[Item]:
     content = message["content"]
     for block in [{"type": "text", "text": content}] if isinstance(content, str) else content:
         if block["type"] == "tool_use":
-            yield "assistant", f"USE:{block['name']}:{block['id']}"
+            yield "assistant", use_item(block["name"], block["id"])
         elif block["type"] == "tool_result":
             output = "\n".join(texts(block))
             if not output.startswith(INVENTED):
@@ -144,6 +147,11 @@ def message_items(message: Json, known: set[Item]) -> Iterator[Item]:
             text = plain(block["text"])
             if counts(text) and (message["role"], text) in known:
                 yield message["role"], text
+
+
+def use_item(tool: str, call: str) -> str:
+    """The item of a call; the client sends the old name Task as Agent."""
+    return f"USE:{'Agent' if tool == 'Task' else tool}:{call}"
 
 
 def live_items(conversation: cc_transcript.Conversation) -> list[Item]:
@@ -157,7 +165,7 @@ def record_items(record: cc_transcript.Record) -> Iterator[Item]:
         hidden = record.api_error or (record.meta and not record.summary)
         for block in record.blocks:
             if isinstance(block, cc_transcript.Call):
-                yield role, f"USE:{block.name}:{block.id}"
+                yield role, use_item(block.name, block.id)
             elif isinstance(block, cc_transcript.Result):
                 yield role, f"RES:{block.call_id}"
             elif isinstance(block, cc_transcript.Text) and not hidden and counts(plain(block.text)):

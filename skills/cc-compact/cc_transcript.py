@@ -546,7 +546,7 @@ def optional(value: object) -> Optional[str]:
 
 CHAIN_KINDS = frozenset(("user", "assistant", "attachment", "system", "progress"))
 TITLE_KINDS = {"custom-title": "customTitle", "ai-title": "aiTitle", "agent-name": "agentName"}  # the better first
-SIDE_KINDS = frozenset((*TITLE_KINDS, "last-prompt", "summary"))  # the only side records that are read
+SIDE_KINDS = frozenset((*TITLE_KINDS, "last-prompt"))  # the only side records that are read
 CHAIN_HEAD = re.compile(
     rb'\{"parentUuid":(?:null|"([^"\\]{1,64})"),"isSidechain":(true|false),(?:"[a-zA-Z]+":"[^"\\]*",)*?'
     rb'(?:"type":"(user)","message":\{"role":"user","content":\[\{(?:"type":"tool_result"|"tool_use_id":")|"attachment":\{"type":"([a-z_]+)")'
@@ -637,7 +637,6 @@ class Transcript:
         self.records: list[Record] = []
         self.loose: list[Record] = []  # chain kinds without a uuid: they have a place in the file but no link
         self.titles: dict[str, str] = {}
-        self.summary_title = ""
         self.pin: Optional[Pin] = None
         self.damaged = 0
         self.size = 0
@@ -676,8 +675,6 @@ class Transcript:
             self.titles[kind] = string(fields.get(TITLE_KINDS[kind]))
         elif kind == "last-prompt" and isinstance(fields.get("leafUuid"), str):
             self.pin = Pin(fields["leafUuid"], fields.get("explicit") is True, len(self.records))
-        elif kind == "summary" and not fields.get("uuid"):
-            self.summary_title = string(fields.get("summary"))
         elif string(fields.get("uuid")) and kind not in SIDE_KINDS:
             self.add(narrow(self, offset, size, fields))
         elif kind in CHAIN_KINDS:
@@ -1539,7 +1536,7 @@ def read_card(path: str) -> Optional[Card]:
             holder = Transcript(path, file)
             for offset, data in read_lines(file):
                 holder.take_line(offset, data, False)
-                if offset > EDGE_BYTES and any(prompt_of(record) for record in holder.records[-8:]):
+                if offset > EDGE_BYTES and first_words([prompt for prompt in map(prompt_of, holder.records) if prompt], []):
                     break
             head = list(holder.records)
             tail, width = head, EDGE_BYTES
@@ -1554,11 +1551,9 @@ def read_card(path: str) -> Optional[Card]:
                 tail = ending.records
     except OSError:
         return None
-    spoken = [record for record in head if prompt_of(record)]
+    spoken = [prompt for prompt in map(prompt_of, head) if prompt]
     times = [seconds(record.timestamp) or 0.0 for record in tail if is_conversation(record)]
-    first = next((prompt.text for prompt in map(prompt_of, spoken) if prompt), "") or next(
-        (command for command in map(local_command, head) if command), ""
-    )
+    first = first_words(spoken, [command for command in map(local_command, head) if command])
     conversing = bool(spoken) or any(record.kind == "assistant" for record in (*head, *tail))
     return Card(
         path,
@@ -1570,6 +1565,12 @@ def read_card(path: str) -> Optional[Card]:
         bool(head) and all(record.sidechain for record in (*head, *tail)),
         next((record.branch for record in reversed(tail) if record.branch), ""),
     )
+
+
+def first_words(prompts: list[Prompt], commands: list[str]) -> str:
+    """What names a session without a title: the first prompt that was typed, else the first command."""
+    typed = next((prompt.text for prompt in prompts if prompt.how != "command"), "")
+    return typed or next((prompt.text for prompt in prompts), "") or next(iter(commands), "")
 
 
 def is_conversation(record: Record) -> bool:
@@ -1623,7 +1624,7 @@ def card_title(card: Card, titles: Titles) -> str:
 def session_title(conversation: Conversation) -> str:
     """The same for a session that has been read."""
     transcript = conversation.transcript
-    said = next((exchange.prompt.text for exchange in conversation.exchanges if exchange.n), "") or next(iter(conversation.commands), "")
+    said = first_words([exchange.prompt for exchange in conversation.exchanges if exchange.n], conversation.commands)
     titles = Titles(*(transcript.titles.get(kind, "") for kind in TITLE_KINDS))
     return card_title(Card(transcript.path, transcript.id, 0.0, said, (), False, False, ""), titles)
 
@@ -1637,31 +1638,28 @@ class Found(NamedTuple):
 
 
 def belongs(card: Card, directory: str) -> bool:
-    """Whether a session is this directory's: folder names collide, so a recorded cwd decides. One without any is believed."""
+    """Whether a session is this directory's: folder names collide, so a recorded cwd decides.
+
+    In the folder of the directory's own name it may also lie inside (the person went deeper), or not be recorded at all; a
+    folder that only shares the long prefix has to prove the very directory.
+    """
     same = {os.path.normcase(normalized(path)) for path in (directory, os.path.realpath(directory))}
-    seen = [os.path.normcase(normalized(path)) for path in card.directories]
+    seen = {os.path.normcase(normalized(path)) for path in card.directories}
+    folder = os.path.basename(os.path.dirname(card.path))
+    if folder[FOLDER_UNITS:] and folder not in {folder_name(path) for path in (directory, *same)}:
+        return bool(seen & same)
     return not seen or any(path == own or path.startswith(own.rstrip(os.sep) + os.sep) for path in seen for own in same)
 
 
 def project_cards(directory: str, everywhere: bool) -> list[Card]:
-    """Cards of the project's sessions (its own, then its worktrees'), or of all; sub-agents' left out."""
+    """Cards of the project's sessions (its own, else its worktrees'), or of all; sub-agents' left out."""
     if everywhere:
-        cards = [read_card(path) for path in session_files(all_folders())]
-        return [card for card in cards if card and not card.sidechain]
-    exact = project_folders(directory)
-    cards = [read_card(path) for path in session_files(exact)]
-    own = [
-        card
-        for card in cards
-        if card
-        and not card.sidechain
-        and belongs(card, directory)
-        and (card.directories or os.path.basename(os.path.dirname(card.path)) == os.path.basename(exact[0]))
-    ]
-    if own:
-        return own
-    trees = [(tree, card) for tree in worktrees(directory) for card in map(read_card, session_files(project_folders(tree)))]
-    return [card for tree, card in trees if card and not card.sidechain and belongs(card, tree)]
+        return [card for card in map(read_card, session_files(all_folders())) if card and not card.sidechain]
+    for tree in (directory, *worktrees(directory)):
+        cards = [card for card in map(read_card, session_files(project_folders(tree))) if card and not card.sidechain and belongs(card, tree)]
+        if cards:
+            return cards
+    return []
 
 
 def latest_session(directory: str, everywhere: bool, excluded: set[str]) -> Found:
@@ -1807,7 +1805,7 @@ def find_title(title: str, directory: str, everywhere: bool) -> Found:
             newest, *others = sorted(cards, key=lambda card: -card.time)
             return found_card(newest, others, note)
     raise Refusal(
-        f"no session titled or numbered '{cut(title, 200)}' (looked at {len(here) + len(elsewhere)} sessions in {', '.join(projects_roots())})"
+        f"no such session: '{cut(title, 200)}' is neither id nor title (looked at {len(here) + len(elsewhere)} sessions in {', '.join(projects_roots())})"
         f"{title_hint(wanted, here + elsewhere)}"
     )
 
@@ -1817,9 +1815,16 @@ def title_hint(wanted: str, cards: list[tuple[Card, str]]) -> str:
     import difflib  # only where nothing was found
 
     by_name = {name.casefold(): card for card, name in cards}
-    near = [by_name[name] for name in difflib.get_close_matches(wanted, by_name, 3, 0.5)]
+    near = [card for card, _ in cards if wanted in read_summary(card.path).casefold()][:3]
+    near = near or [by_name[name] for name in difflib.get_close_matches(wanted, by_name, 3, 0.5)]
     near = near or [card for card, _ in sorted(cards, key=lambda pair: -pair[0].time)[:3]]
     return "; nearest: " + ", ".join(described(card) for card in near) if near else ""
+
+
+def read_summary(path: str) -> str:
+    """The text of an old client's summary row at the head of a file: no title, but a person may remember it."""
+    rows = [row for line in read_small(path).split("\n") if '"summary"' in line[:40] for row in parse_line(line.encode("utf-8", "replace")).objects]
+    return next((string(row.get("summary")) for row in rows if row.get("type") == "summary"), "")
 
 
 def newest_hint() -> str:

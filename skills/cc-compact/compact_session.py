@@ -340,6 +340,8 @@ def final_answer(exchanges: list[cc.Exchange]) -> tuple[Optional[cc.Exchange], s
 
 def how_it_ended(conversation: cc.Conversation) -> str:
     """The state the session was left in, in words."""
+    if not conversation.exchanges:
+        return f"no prompt, {len(conversation.commands)} command{'s' * (len(conversation.commands) != 1)}"
     exchange = conversation.exchanges[-1]
     if exchange.interrupted:
         return "interrupted by the user"
@@ -422,7 +424,7 @@ class Layout:
         latest = next((record.timestamp for record in reversed(records) if cc.seconds(record.timestamp) is not None), "")
         last = cc.seconds(latest)
         counts = self.counts(records)
-        ended = cc.element("ended", "", quote.line(how_it_ended(self.conversation), LINE_CHARS)) if self.exchanges else ""
+        ended = cc.element("ended", "", quote.line(how_it_ended(self.conversation), LINE_CHARS))
         when = cc.element("time", quote.attributes({"first": clock(first), "last": clock(latest), "ago": cc.ago(last, self.now)}), "")
         directories = list(dict.fromkeys(record.cwd for record in records if record.cwd))
         branch = next((record.branch for record in reversed(records) if record.branch), "")
