@@ -267,7 +267,15 @@ def read_lines(file: IO[bytes], end: Optional[int] = None) -> Iterator[tuple[int
 
 def parse_line(data: bytes) -> Parsed:
     """What one line holds: usually one object; two where a write was glued to the next; none of a torn one's stub."""
-    text = data.decode("utf-8", "replace").strip("\ufeff\0 \t\r\n")
+    text = data.decode("utf-8", "replace")
+    if text.startswith("{"):  # one object and a line end, as nearly always
+        try:
+            value, end = DECODER.raw_decode(text)
+            if text[end:] in ("\n", "", "\r\n"):
+                return Parsed([value], False)
+        except (ValueError, RecursionError):
+            pass  # read piece by piece below
+    text = text.strip("\ufeff\0 \t\r\n")
     objects: list[dict[str, Any]] = []
     damaged, at = False, 0
     while at < len(text):
@@ -1001,9 +1009,10 @@ class Chain:
         if last is None or pin is None or pinned is None or pinned.kind == "progress":
             return last
         unbridged = next((at for at in range(len(path) - 1, 0, -1) if self.moved.get(path[at].uuid, path[at].parent) != path[at - 1].uuid), 0)
-        if not any(record.uuid == pinned.uuid for record in self.with_parallels(path[unbridged:])):
-            return pinned if has_turn(self.walk(pinned)) else last
-        return pinned if pin.explicit and self.last_line[last.uuid] < pin.after else last
+        own = path[unbridged:] if pin.explicit else self.with_parallels(path[unbridged:])
+        if any(record.uuid == pinned.uuid for record in own):
+            return pinned if pin.explicit and self.last_line[last.uuid] < pin.after else last
+        return pinned if has_turn(self.walk(pinned)) else last
 
     def history(self, leaf: Record) -> list[Record]:
         """What led to `leaf`, across compactions, each record once, in the order it happened."""

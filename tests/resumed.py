@@ -154,6 +154,12 @@ def use_item(tool: str, call: str) -> str:
     return f"USE:{'Agent' if tool == 'Task' else tool}:{call}"
 
 
+def live(name: str, folder: Path) -> list[Item]:
+    """The items that the module takes for live in the named session; `folder` is for a copy of it."""
+    session = place(name, folder)
+    return live_items(cc_transcript.read_conversation(cc_transcript.read_transcript(str(folder / f"{session}.jsonl"))))
+
+
 def live_items(conversation: cc_transcript.Conversation) -> list[Item]:
     """The items of what the module takes for live."""
     return paired(item for record in conversation.live for item in record_items(record))

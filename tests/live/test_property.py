@@ -1,0 +1,27 @@
+"""What the shared module takes for live is what the real client sends on resume, for random sessions that nothing else pins.
+
+    LIVE_SEEDS=5000:5200 ...        other seeds, for a hunt; `python3 tests/random_sessions.py 5017` prints the session of one
+"""
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import Future
+from pathlib import Path
+
+import pytest
+from resuming import Item, resumed, resuming
+
+FIRST, END = map(int, os.environ.get("LIVE_SEEDS", "1000:1050").split(":"))
+NAMES = [f"random/{seed}" for seed in range(FIRST, END)]
+
+
+@pytest.fixture(scope="module")
+def sent() -> Iterator[dict[str, Future[list[Item]]]]:
+    with resuming(NAMES) as futures:
+        yield futures
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_live_is_what_the_client_sends(name: str, sent: dict[str, Future[list[Item]]], tmp_path: Path) -> None:
+    assert resumed.live(name, tmp_path) == sent[name].result()
