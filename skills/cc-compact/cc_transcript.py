@@ -1118,7 +1118,8 @@ def cut_into_exchanges(conversation: Conversation, live: set[str]) -> None:
                 note_harness_record(conversation, opened, record)
                 continue
             number_of = (opened.n if opened else 0) + bool(prompt)
-            opened = Exchange(number_of, prompt or Prompt("", "none"), record, record.uuid in live)
+            lives = record.uuid in live if record.uuid else bool(opened and opened.live)
+            opened = Exchange(number_of, prompt or Prompt("", "none"), record, lives)
             conversation.exchanges.append(opened)
         if record.kind == "assistant":
             add_answer(opened, record, results)
@@ -1695,7 +1696,7 @@ def latest_session(directory: str, everywhere: bool, excluded: set[str]) -> Foun
     notes = ["open in a live client now"] if card.id.lower() in live else []
     if own and not any(card.id.lower() == own.lower() for card in cards):
         notes.append("the own session has no file yet")
-    return found_card(card, [], "; ".join(["the latest session of this project", *notes]))
+    return found_card(card, [], "; ".join([f"the latest session of {'all projects' if everywhere else 'this project'}", *notes]))
 
 
 def describe_neighbours(directory: str, barred: set[str]) -> str:
@@ -1736,7 +1737,8 @@ def find_session(arguments: argparse.Namespace, default: str = "latest") -> Foun
     if arguments.file is not None:
         return found_file(arguments.file)
     if arguments.id is not None:
-        return find_id(arguments.id.strip().lower())
+        given = UUID.search(arguments.id)
+        return find_id(given[0].lower()) if given else find_reference(arguments.id, directory, arguments.all_projects)
     if arguments.title is not None:
         return find_title(arguments.title, directory, arguments.all_projects)
     if not arguments.ref and (arguments.latest or default == "latest"):
@@ -1755,7 +1757,7 @@ def find_reference(reference: str, directory: str, everywhere: bool) -> Found:
     if reference == "this":
         own = own_session()
         if not own:
-            raise Refusal("'this' is the session that runs the command, and no session does; name one by id or title")
+            raise Refusal("'this' works only inside Claude Code (CLAUDE_CODE_SESSION_ID is not set); name a session by id or title")
         return find_id(own.lower())
     if agent := re.fullmatch(r"(agent-[\w-]+)(?:\.jsonl)?", reference):
         raise Refusal(describe_agent(agent[1]))
@@ -1814,7 +1816,8 @@ def find_title(title: str, directory: str, everywhere: bool) -> Found:
             newest, *others = sorted(cards, key=lambda card: -card.time)
             return found_card(newest, others, note)
     raise Refusal(
-        f"no such session: '{cut(title, 200)}' is neither id nor title (looked at {len(here) + len(elsewhere)} sessions in {', '.join(projects_roots())})"
+        f"no such session: '{cut(title, 200)}' is neither id nor title "
+        f"(looked at {len(here) + len(elsewhere)} sessions in {', '.join(projects_roots())})"
         f"{title_hint(wanted, here + elsewhere)}"
     )
 

@@ -24,6 +24,8 @@ import cc_transcript as cc
 
 DEFAULT_BOUND = 28_000  # what the client still hands to the model whole, with some air
 NEEDED_LINES = 5  # of the summary's lines, those that are shown whatever the bound
+LAST_CALLS = 10  # calls shown with their output; the rest are counted
+FINAL_HINT = 80  # of the last answer, what is said in its exchange
 FINAL_CHARS = 6_000  # the last answer is shown in full up to here
 LINE_CHARS = 240  # a one-line entry
 EDITORS = frozenset(("Edit", "Write", "MultiEdit", "NotebookEdit"))
@@ -268,13 +270,16 @@ def problems(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Entry]:
     return found
 
 
+TELLING_ARGUMENTS = ("command", "file_path", "notebook_path", "path", "pattern", "query", "url", "description", "skill", "prompt", "subject", "plan")
+
+
 def describe_call(call: cc.Call) -> str:
     """A call in one line: its name and the argument that tells most."""
-    argument = call.argument(
-        "command", "file_path", "notebook_path", "path", "pattern", "query", "url", "description", "skill", "prompt", "subject", "plan"
-    )
-    if not argument and call.input:
-        argument = call.input if isinstance(call.input, str) else repr(call.input)
+    argument = call.argument(*TELLING_ARGUMENTS)
+    if not argument and isinstance(call.input, str):
+        argument = call.input
+    elif not argument:
+        argument = next((value for value in cc.mapping(call.input).values() if isinstance(value, str)), "")
     return f"{call.name}: {argument}" if argument else call.name
 
 
@@ -410,7 +415,7 @@ class Layout:
     def summary_section(self) -> cc.Section:
         """Where, when, how much, what it costs, how it ended."""
         lines = self.summary_lines()
-        items = [cc.Item(at - NEEDED_LINES, self.constant(xml)) for at, xml in enumerate(lines) if xml]
+        items = [cc.Item(at - NEEDED_LINES, self.constant(f"{xml}\n")) for at, xml in enumerate(lines) if xml]
         return cc.Section("session-summary", "", items, 4, 1, 1, len(items))
 
     def constant(self, xml: str) -> Callable[[int], str]:
@@ -436,10 +441,22 @@ class Layout:
             ended,
             project,
             when,
-            cc.element("file", "", quote.line(self.level.path, 400)),
+            cc.element("file", "", quote.line(os.path.abspath(self.level.path), 400)),
+            self.other_branch(),
             others,
             self.choice_lines(),
         ]
+
+    def other_branch(self) -> str:
+        """The newest prompt that stands after the live conversation's end: another client's branch, or one left behind."""
+        end = max((record.line for record in self.conversation.live), default=0)
+        newer = [(record, prompt) for record in self.conversation.abandoned if record.line > end and (prompt := cc.prompt_of(record))]
+        if not newer:
+            return ""
+        rows = sum(record.line > end for record in self.conversation.abandoned)
+        return cc.element(
+            "other-branch", self.quote.attributes({"rows": rows, "ts": clock(newer[-1][0].timestamp)}), self.quote.line(newer[-1][1].text, LINE_CHARS)
+        )
 
     def choice_lines(self) -> str:
         """How the session was chosen and which others it might have been."""
@@ -505,11 +522,15 @@ class Layout:
         head = self.quote.attributes({"n": exchange.n, "ts": clock(exchange.record.timestamp), **state})
         said, final, opening = self.quote.plain(exchange.prompt.text), self.quote.plain(answer), self.quote.plain(before)
 
+        closing = final_answer(self.exchanges)[0]
+
         def render(cap: int) -> str:
             user = cc.element("user", "", escaped(said, cap)) if said else ""
             if exchange.shell_output:
                 user += cc.element("shell-output", "", self.quote.text(exchange.shell_output, cap // 2))
             agent = "\n".join(filter(None, (cc.cut(opening, cap // 4) if cap >= 300 else "", cc.cut(final, cap))))
+            if exchange is closing and len(final) > FINAL_HINT:  # it follows in full
+                agent = cc.shortened(final, FINAL_HINT)
             reply = cc.element("agent", self.quote.attributes({"calls": call_counts(exchange)}), agent.translate(cc.XML_ESCAPES))
             if not agent and not exchange.calls:
                 reply = "" if exchange.shell_output or exchange.interrupted else "<no-answer/>"
@@ -594,13 +615,23 @@ class Layout:
         return lambda cap: cc.element("prompt", head, gist(line, at, cap * factor).translate(cc.XML_ESCAPES)) + "\n"
 
     def call_section(self) -> cc.Section:
-        """The last calls and whether they worked."""
-        calls = all_calls(self.conversation)
-        entries = [
-            Entry({"result": "failed" if joined.failed else "none" if joined.result is None else None}, describe_call(joined.call), exchange.n)
-            for exchange, joined in calls[-5:]
-        ]
-        return self.entries("last-tool-calls", "call", entries, 1, len(calls), 40, LINE_CHARS)
+        """The last calls and what they gave back."""
+        shown = all_calls(self.conversation)[-LAST_CALLS:]
+        items = [cc.Item(len(shown) - at, self.render_call(exchange, joined)) for at, (exchange, joined) in enumerate(shown)]
+        return cc.Section("last-tool-calls", "", items, 1, 40, LINE_CHARS, len(items))
+
+    def render_call(self, exchange: cc.Exchange, joined: cc.JoinedCall) -> Callable[[int], str]:
+        """A call and its output, one line each, cut at the cap."""
+        state = "failed" if joined.failed else "none" if joined.result is None else None
+        head = self.quote.attributes({"n": exchange.n or None, "result": state})
+        call = " ".join(self.quote.plain(describe_call(joined.call)).split())
+        output = " ".join(self.quote.plain(joined.result.read().text or "(no output)").split()) if joined.result else ""
+
+        def render(cap: int) -> str:
+            gave = cc.element("output", "", escaped(output, cap)) if output else ""
+            return cc.element("call", head, escaped(call, cap) + gave) + "\n"
+
+        return render
 
 
 def escaped(plain: str, cap: int) -> str:
@@ -618,7 +649,7 @@ def call_counts(exchange: cc.Exchange) -> str:
     names: dict[str, int] = {}
     for joined in exchange.calls:
         names[joined.call.name] = names.get(joined.call.name, 0) + 1
-    return ", ".join(f"{name} {count}" for name, count in sorted(names.items(), key=lambda pair: -pair[1])[:6])
+    return ", ".join(f"{name} {count}" for name, count in sorted(names.items(), key=lambda pair: -pair[1]))
 
 
 def since(edits: Edits) -> str:
@@ -699,7 +730,9 @@ def omitted(fitted: Iterable[cc.Fitted], level: Level, quote: cc.Quoter) -> str:
     if not parts:
         return ""
     head = quote.attributes({"shown": "; ".join(parts)})
-    command = f'python3 "{os.path.abspath(__file__)}" --id {level.conversation.transcript.id} --max-chars 29000 --first 40 --middle 40 --last 40'
+    identifier = level.conversation.transcript.id
+    named = f"--id {identifier}" if cc.UUID.fullmatch(identifier) else f'--file "{os.path.abspath(level.path)}"'
+    command = f'python3 "{os.path.abspath(__file__)}" {named} --max-chars 29000 --first 40 --middle 40 --last 40'
     ledger = cc.element("omitted", head, quote.line(command, LINE_CHARS)) + "\n"
     return ledger if cc.utf16_length(ledger) <= LEDGER_UNITS else cc.element("omitted", head, "") + "\n"
 
@@ -761,8 +794,9 @@ def report(options: argparse.Namespace) -> str:
 EPILOG = """examples:
   compact_session.py                          the latest session of this directory
   compact_session.py "fix the login"          by title (or part of it)
-  compact_session.py 3f2a9c1d --max-chars 6000
+  compact_session.py 3f2a9c1d --max-chars 6000          by the beginning of its id, shorter
   compact_session.py --file ~/.claude/projects/-home-me-app/<id>.jsonl
+  /cc-compact --last 20 fix the login         the same in Claude Code: options first, then the words
 
 exit status: 0 done, 1 refused (one line on stderr), 2 wrong usage
 """
@@ -770,17 +804,17 @@ exit status: 0 done, 1 refused (one line on stderr), 2 wrong usage
 
 def count(text: str) -> int:
     """A whole number of 0 or more, for argparse."""
-    value = int(text)
+    value = int(text) if text.isdecimal() else -1
     if value < 0:
-        raise ValueError
+        raise argparse.ArgumentTypeError(f"{text} is no whole number of 0 or more")
     return value
 
 
 def fraction(text: str) -> float:
     """A number above 0 and up to 1, for argparse."""
-    value = float(text)
+    value = float(text) if re.fullmatch(r"[0-9.]+", text) and text.count(".") < 2 and text != "." else 0.0
     if not 0 < value <= 1:
-        raise ValueError
+        raise argparse.ArgumentTypeError(f"{text} is no number above 0 and up to 1")
     return value
 
 
