@@ -1037,8 +1037,8 @@ class Chain:
     def with_parallels(self, path: list[Record]) -> list[Record]:
         """`path` and what hangs beside it, in the order the client sends it (measured).
 
-        For each answer on the path: its rows (those on the path, then the others in file order), the results of its
-        calls in file order, then attachments that hang there beside the path and lead nowhere, such as queued prompts.
+        For each answer on the path: its rows (those on the path in its order, the others set in by their place in the
+        file), the results of its calls in file order, then attachments that hang there beside the path and lead nowhere, such as queued prompts.
         """
         on_path = {record.uuid: at for at, record in enumerate(path)}
         rows: dict[str, list[Record]] = {}
@@ -1059,7 +1059,7 @@ class Chain:
                 continue
             group = [record]
             if record.kind == "assistant" and record.message_id:
-                group = sorted(rows[record.message_id], key=lambda row: (on_path.get(row.uuid, len(path)), row.line))
+group = in_order(rows[record.message_id], on_path)
             answers = [result for row in group for call in row.calls() for result in results.get(call.id, ())] if record.kind == "assistant" else []
             group = [*group, *sorted(answers, key=lambda result: result.line)]
             if beside and record.kind == "assistant":
@@ -1082,6 +1082,18 @@ class Chain:
                 branch += below if ends else ()
             found += branch if ends else ()
         return found
+
+
+def in_order(rows: list[Record], on_path: dict[str, int]) -> list[Record]:
+    """Rows of one answer, given in file order: those on the path in its order, the others set in before the next later row."""
+    own = sorted((row for row in rows if row.uuid in on_path), key=lambda row: on_path[row.uuid])
+    others = [row for row in rows if row.uuid not in on_path]
+    found: list[Record] = []
+    for row in own:
+        found += [other for other in others if other.line < row.line]
+        others = [other for other in others if other.line > row.line]
+        found.append(row)
+    return found + others
 
 
 def read_conversation(transcript: Transcript) -> Conversation:
@@ -1749,7 +1761,7 @@ def find_session(arguments: argparse.Namespace, default: str = "latest") -> Foun
 def find_reference(reference: str, directory: str, everywhere: bool) -> Found:
     """What free words name."""
     if not re.search(r"\w", reference):
-        raise Refusal(f"'{reference}' names no session; give a title, an id, a prefix of 4 or more, or a path")
+        raise Refusal(f"no such session: '{reference}' is no name; give a title, an id, a prefix of 4 or more, or a path")
     if reference.endswith(".jsonl") and (os.sep in reference or os.path.isfile(reference)):
         return found_file(os.path.expanduser(reference))
     if identifier := UUID.search(reference):

@@ -641,6 +641,10 @@ class Plot:
             self.opens(at, self.prose.around(f"now the {mark} part", self.random.randint(10, 80), self.prose.anywhere()))
             self.true("last prompt", mark)
 
+        mark = self.prose.mark()
+        self.replies[self.moment()] = self.prose.around(f"no, I will never use {mark}", 30, "head")
+        self.false("the agent's words as the person's", mark, *PERSON)
+
     def plan_pivot(self, kind: str, phrase: str) -> None:
         """A prompt in which the person steers. A correction comes first in its prompt, the others anywhere."""
         place = "head" if kind == "correction" else self.prose.anywhere()
@@ -762,7 +766,7 @@ class Plot:
             self.true("commit", commit, "outcomes")
             self.true("commit subject", mark, "outcomes")
         failed, pushed, number = prose.mark(), prose.mark().lower(), self.random.randint(1000, 9999)
-        self.happen(self.moment(), partial(writer.bash_fails, f'git commit -m "Try {failed}"', "pre-commit hook failed"))
+        self.happen(self.moment(0.0, 0.9), partial(writer.bash_fails, f'git commit -m "Try {failed}"', "pre-commit hook failed"))
         self.false("commit that failed", failed, "outcomes")
         self.happen(self.moment(0.5), partial(writer.bash, f"git push -u origin {pushed}", f" * [new branch] {pushed} -> {pushed}",
                                               gitOperation={"push": {"branch": pushed}}))
@@ -882,6 +886,10 @@ class Plot:
                          *PERSON, *AGENT)
         self.plant_false("thinking", lambda mark: writer.answer({"type": "thinking", "thinking": f"The person wants {mark}.", "signature": "c2ln" * 80}),
                          *PERSON, *AGENT)
+        self.plant_false("note under a resumed session", self.resumed, *AGENT)
+        self.false("continuation that nobody typed", "Continue from where you left off", *PERSON)
+        self.false("note of an interrupt", "Request interrupted by user", "user", "prompt")
+        self.false("note under a refusal", "next message may contain a correction", *PERSON)
         self.plant_false("saved request", lambda mark: writer.request(f"Never use {mark}, said the person."))
         self.plant_false("prompt snapshot", lambda mark: writer.snapshot(f"Always use {mark}."))
         self.plant_false("sidechain", self.sidechain)
@@ -891,6 +899,11 @@ class Plot:
         mark = self.prose.mark()
         self.happen(self.moment(), lambda: (self.writer.work(), event(mark), None)[-1])
         self.false(kind, mark, *within)
+
+    def resumed(self, mark: str) -> None:
+        """What the client writes when it resumes a session that was cut off."""
+        self.writer.meta("Continue from where you left off.")
+        self.writer.synthetic(f"No response requested. {mark}")
 
     def sidechain(self, mark: str) -> None:
         """A sub-agent's prompt, edit and answer, as old clients wrote them between the main records."""

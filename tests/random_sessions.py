@@ -10,6 +10,9 @@ stale, unknown, zero or explicit, parents never written, lines out of order, rep
 What never happens, because the project decided to differ from the client there, or the client differs from itself:
 - timestamps are a minute apart, so that the client's bridge over a missing parent (5 s) never helps by chance; only the record
   whose parent is missing follows two seconds after the newest one, which is then what both bridge to (format.md 4.3);
+- after a compaction that keeps records, a pin that is not explicit and names an abandoned record: the client heeds it then only if
+  nothing hangs below that record;
+- rows of one answer out of order among themselves;
 - a gap and a pin in one session: the client takes a pin before a gap for one on another branch, even where it bridges the gap;
 - cycles, and boundaries without a summary (format.md 4.3, 4.4);
 - a rewind or a pin behind a compaction to what stands before it and was not kept: the client sends the old records of a small
@@ -51,6 +54,7 @@ class Session:
         self.count = 0
         self.unbroken = 0  # from here on `path` is a walk over parents as they stand in the file
         self.compactions = 0
+        self.keeps = False  # whether the last compaction kept records
 
     def likely(self, chance: float) -> bool:
         return self.random.random() < chance
@@ -188,10 +192,10 @@ class Session:
 
     def pin(self) -> None:
         """A last-prompt record: mostly right, else stale, of another branch, unknown or zero."""
-        kinds = [self.tip, self.tip, self.random.choice(self.path)["uuid"], self.uuid(), ZERO]
-        kinds += [self.random.choice(self.aside)] if self.aside else []
-        explicit: Json = {"explicit": True} if self.likely(0.3) else {}
-        self.side("last-prompt", lastPrompt="x", leafUuid=self.random.choice(kinds), **explicit)
+        leaves = [self.tip, self.tip, self.random.choice(self.path)["uuid"], self.uuid(), ZERO]
+        leaf = self.random.choice([*leaves, self.random.choice(self.aside)] if self.aside else leaves)
+        is_explicit = self.likely(0.3) or (self.keeps and leaf in self.aside)
+        self.side("last-prompt", lastPrompt="x", leafUuid=leaf, **{"explicit": True} if is_explicit else {})
 
     def repeat(self) -> None:
         """Write an old record again; of a result perhaps without its output."""
@@ -219,6 +223,7 @@ class Session:
         anchor = (boundary if keep == "prefix" else summary)["uuid"]
         boundary["compactMetadata"] = {"trigger": "manual", "preTokens": 1000, **preserved(kept, anchor, by_list)}
         self.path = [*kept, summary] if keep == "prefix" else [summary, *kept]
+        self.keeps = bool(kept)
         self.tip, self.aside, self.unbroken = summary["uuid"], [], len(self.path) - 1
 
     def kept(self, keep: str, first: int) -> list[Json]:
@@ -251,7 +256,8 @@ def swap_lines(session: Session) -> None:
     """Put one record before its parent, as two writers would; never the last, and none that time or place decides about."""
     lines = session.lines
     places = [at for at in range(len(lines) - 3) if all(line.get("type") in ("user", "assistant") for line in lines[at:at + 2])]
-    places = [at for at in places if lines[at + 1]["parentUuid"] == lines[at]["uuid"] and not lines[at]["isSidechain"]]
+    places = [at for at in places if lines[at + 1]["parentUuid"] == lines[at]["uuid"] and not lines[at]["isSidechain"]
+              and lines[at]["type"] != lines[at + 1]["type"]]
     if places:
         at = session.random.choice(places)
         lines[at], lines[at + 1] = lines[at + 1], lines[at]

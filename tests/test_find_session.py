@@ -153,7 +153,8 @@ def test_all_projects_takes_the_newest_of_any(config: Path) -> None:
 def test_ids_as_people_paste_them(config: Path, reference: str, number: str) -> None:
     lay_out_case(config, "09-id-forms")
     assert number_of(find(reference)) == number
-    assert number_of(find(*reference.split())) == number  # the shell's words are joined
+    if "--" not in reference:  # a shell's words are joined; an option among them would be one
+        assert number_of(find(*reference.split())) == number
 
 
 def test_the_path_of_a_transcript(config: Path) -> None:
