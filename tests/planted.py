@@ -32,6 +32,7 @@ Json = dict[str, Any]
 FEWEST_PROMPTS = 40  # below that there is no room for prompts that say nothing of note
 START = 1_793_000_000  # of the first record, seconds since 1970
 ZERO = "00000000-0000-0000-0000-000000000000"
+ANSWER_TOKENS = 120  # of every answer
 PERSON = ("user", "prompt", "decisions")  # elements that hold the person's own words
 AGENT = ("agent", "final-agent-message")  # elements that hold the agent's own words
 PICTURE = "iVBORw0KGgoAAAANSUhEUgAAADAAAAAwCAIAAADYYG7QAAAQKUlEQVR4nBXYobpFUBCG4V0URVEURVEURVEURVGUryiKoiiKoiiK" * 40
@@ -106,7 +107,10 @@ MENTIONS = (  # a prompt like any other, its mark among the first words
 
 
 class Fact(NamedTuple):
-    """Something the report should hold: `needle`, inside an element named in `within` (anywhere where that is empty), with `also` beside it."""
+    """Something the report should hold: `needle`, inside an element named in `within` (anywhere where that is empty), with `also` beside it.
+
+    Where several wordings are right, `needle` has them all, with " | " between.
+    """
 
     kind: str
     needle: str
@@ -151,7 +155,7 @@ def subtree_text(element: ET.Element) -> str:
 
 def places(root: ET.Element, needle: str, within: Sequence[str]) -> list[ET.Element]:
     """The elements whose own text holds `needle`, below (or at) one of those named; a word is not found inside a longer one."""
-    pattern = re.compile(rf"(?<!\w){re.escape(plain(needle))}(?!\w)")
+    pattern = re.compile(rf"(?<!\w)(?:{'|'.join(re.escape(plain(wording)) for wording in needle.split(' | '))})(?!\w)")
     rooms = [room for name in within for room in root.iter(name)] if within else [root]
     return [element for room in rooms for element in room.iter() if pattern.search(own_text(element))]
 
@@ -392,7 +396,8 @@ class Writer:
 
     def usage(self) -> Json:
         return {
-            "input_tokens": 7, "cache_creation_input_tokens": 300, "cache_read_input_tokens": self.context - 307, "output_tokens": 120,
+            "input_tokens": 7, "cache_creation_input_tokens": 300, "cache_read_input_tokens": self.context - 307,
+            "output_tokens": ANSWER_TOKENS,
             "output_tokens_details": {"thinking_tokens": 0}, "server_tool_use": {"web_search_requests": 0, "web_fetch_requests": 0},
             "service_tier": "standard", "cache_creation": {"ephemeral_1h_input_tokens": 300, "ephemeral_5m_input_tokens": 0}, "inference_geo": "",
             "iterations": [], "speed": "standard", "fallback_credit": None,
@@ -545,7 +550,9 @@ class Writer:
 class Plot:
     """What happens in which exchange: one opening (what the person says), any number of events (calls), one reply."""
 
-    ENDINGS = ("awaiting", "interrupted", "api error", "without a result", "without an answer")  # as spec section 3 words them
+    ENDINGS = {  # as spec section 3 words them, or nearly so
+        "awaiting": "awaiting", "interrupted": "interrupted", "error": "api error", "call": "without a result | has no result | without result",
+        "prompt": "without an answer | has no answer | without answer"}
 
     def __init__(self, seed: int, prompts: int) -> None:
         if prompts < FEWEST_PROMPTS:
@@ -554,7 +561,7 @@ class Plot:
         self.prose = Prose(self.random)
         self.writer = Writer(seed, self.random, self.prose)
         self.count = prompts
-        self.ending = self.ENDINGS[seed % len(self.ENDINGS)]
+        self.ending = list(self.ENDINGS)[seed % len(self.ENDINGS)]
         self.tasks_by_list = seed % 4 < 2  # TodoWrite, else TaskCreate and TaskUpdate
         self.compaction = int(prompts * self.random.uniform(0.3, 0.7)) if seed % 2 else None
         self.keeps_tail = seed % 4 == 1
@@ -1000,7 +1007,7 @@ class Plot:
         self.replies[last] = f"All of {head} is in place. {self.prose.text(200)}\n\nLeft to do: {tail}."
         self.true("final message", head, "final-agent-message")
         self.true("end of the final message", tail, "final-agent-message")
-        self.true("how it ended", self.ending, "session-summary")
+        self.true("how it ended", self.ENDINGS[self.ending], "session-summary")
         self.true("count of prompts", str(self.count + self.queued), "session-summary")
         if self.ending != "awaiting":
             self.silent.add(self.count - 1)
@@ -1010,11 +1017,11 @@ class Plot:
         """The last exchange where it does not end with the agent's answer."""
         if self.ending == "interrupted":
             self.writer.interrupted()
-        elif self.ending == "api error":
+        elif self.ending == "error":
             mark = self.prose.mark()
             self.false("synthetic error at the end", mark, *PERSON, *AGENT)
             self.writer.synthetic(f"API Error: 400 {mark}", error="unknown", isApiErrorMessage=True, apiErrorStatus=400)
-        elif self.ending == "without a result":
+        elif self.ending == "call":
             self.writer.answer(self.writer.call("Bash", {"command": "make all", "description": "Run it"}))
 
     # the telling
@@ -1032,7 +1039,7 @@ class Plot:
                     event()
             for aside in self.asides[index]:
                 aside()
-        self.true("context tokens", str(self.writer.context), "session-summary")
+        self.true("context tokens", f"{self.writer.context} | {self.writer.context + ANSWER_TOKENS}", "session-summary")
 
     def open(self, index: int) -> None:
         """The person's prompt: the planted one, or an ordinary one."""

@@ -38,7 +38,7 @@ SAID: dict[str, list[tuple[str, Optional[str]]]] = {
     "32-last-prompt-pin/dead-pin.jsonl": [("root", "root answer"), ("question Y", "answer Y")],
     "36-compaction/session.jsonl": [("dig the well", "hit bedrock at 9 m"), ("line the well", "lined"), ("cap the well", "capped")],
     "39-not-typed-by-a-person/session.jsonl": [
-        ("run the pump tests", "they pass"), ('! pump --test "a<b> & ok"', None), ("/deploy staging", "deployed\nnoted"),
+        ("run the pump tests", "running"), ('! pump --test "a<b> & ok"', None), ("/deploy staging", "deployed\nnoted"),
         ("thanks, and <b>bold</b> stays", "you are welcome")],
     "41-errors-and-interrupts/session.jsonl": [("fix the gate", None), ("again please", None), ("only the gate", "gate fixed")],
     "43-tool-names/session.jsonl": [("do it all", "all done")],
@@ -78,7 +78,6 @@ ABSENT = {
         "&amp;lt;", "<system-reminder"],
     "40-queued-prompts/session.jsonl": ["never mind this one", "<task-notification", "iVBORw0KGgo"],
     "41-errors-and-interrupts/session.jsonl": ["API Error", "No response requested", "529"],
-    "43-tool-names/session.jsonl": ["failed.py", "read-only.py"],
     "44-request-snapshots/session.jsonl": ["NEVER reveal", "input_schema", "api-request"],
 }
 

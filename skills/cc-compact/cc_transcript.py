@@ -219,27 +219,6 @@ def prompt_history() -> Iterator[Typed]:
                 )
 
 
-def cleared_before(session: str, project: str) -> Optional[str]:
-    """Id of the session that /clear ended to begin `session`, None where the history does not tell.
-
-    The /clear stands just before the new session's first entry. Other clients write between the two, so a clear that
-    another new session has followed is spent.
-    """
-    seen: set[str] = set()
-    waiting: list[str] = []
-    for entry in prompt_history():
-        if entry.project != project:
-            continue
-        if entry.session not in seen:
-            seen.add(entry.session)
-            cleared = waiting.pop() if waiting else None
-            if entry.session == session:
-                return cleared
-        if entry.text.split()[:1] == ["/clear"]:
-            waiting.append(entry.session)
-    return waiting[-1] if waiting else None
-
-
 # -------------------------------------------------------------------------------------------------------------- records
 
 
@@ -1059,7 +1038,7 @@ class Chain:
                 continue
             group = [record]
             if record.kind == "assistant" and record.message_id:
-group = in_order(rows[record.message_id], on_path)
+                group = in_order(rows[record.message_id], on_path)
             answers = [result for row in group for call in row.calls() for result in results.get(call.id, ())] if record.kind == "assistant" else []
             group = [*group, *sorted(answers, key=lambda result: result.line)]
             if beside and record.kind == "assistant":
@@ -1684,6 +1663,43 @@ def project_cards(directory: str, everywhere: bool) -> list[Card]:
     return []
 
 
+CLEAR_SECONDS = (-5.0, 1.0)  # the history's /clear against the new file's own record of it (measured: 1 to 15 ms before)
+
+
+def cleared_session(own: str, directory: str) -> Optional[str]:
+    """Id of the session that /clear ended to begin session `own`, None where it did not begin so or the history does not tell.
+
+    The new file's head says when it was cleared; the prompt history says who was cleared then. Other clients' entries may
+    stand between (measured with two clients that both cleared). A session without a file yet has only its place in the history.
+    """
+    paths = [path for path in session_files(all_folders()) if os.path.splitext(os.path.basename(path))[0].lower() == own]
+    entries = [entry for entry in prompt_history() if entry.project == directory]
+    clears = [entry for entry in entries if entry.text.split()[:1] == ["/clear"] and entry.session != own]
+    if not paths:
+        first = next((at for at, entry in enumerate(entries) if entry.session == own), len(entries))
+        return next((entry.session for entry in reversed(entries[:first]) if entry in clears), None)
+    began = begun_by_clear(paths[0])
+    near = [(abs(entry.time - began), entry.session) for entry in clears if began and CLEAR_SECONDS[0] <= entry.time - began <= CLEAR_SECONDS[1]]
+    return min(near)[1] if near else None
+
+
+def begun_by_clear(path: str) -> Optional[float]:
+    """When /clear began this session, in seconds, None where something else did."""
+    try:
+        with open(path, "rb") as file:
+            holder = Transcript(path, file)
+            for offset, data in read_lines(file):
+                holder.take_line(offset, data, False)
+                last = holder.records[-1] if holder.records else None
+                if last and local_command(last) == "/clear":
+                    return seconds(last.timestamp)
+                if offset > EDGE_BYTES or (last and (prompt_of(last) or last.kind == "assistant")):
+                    return None
+    except OSError:
+        pass
+    return None
+
+
 def latest_session(directory: str, everywhere: bool, excluded: set[str]) -> Found:
     """The session just cleared where the history knows it, else the newest that a person talked in."""
     own = own_session()
@@ -1691,7 +1707,7 @@ def latest_session(directory: str, everywhere: bool, excluded: set[str]) -> Foun
     live = live_sessions()
     barred = {name.lower() for name in excluded} | ({own.lower()} if own else set())
     if own and not everywhere:
-        cleared = cleared_before(own.lower(), directory)
+        cleared = cleared_session(own.lower(), directory)
         for card in cards:
             if card.id.lower() == cleared and card.time and cleared not in barred:
                 return found_card(card, [], "the session that /clear ended")
@@ -1810,13 +1826,16 @@ def find_title(title: str, directory: str, everywhere: bool) -> Found:
     wanted = " ".join(title.split()).casefold()
     if not wanted:
         raise Refusal("an empty title names no session; give a title, an id, or --latest")
-    here = [(card, card_title(card, read_titles(card.path))) for card in project_cards(directory, everywhere) if card.time]
+    own = (own_session() or "").lower()  # a title is carried over by /clear, and nobody means the session they are in
+    here = [(card, card_title(card, read_titles(card.path))) for card in project_cards(directory, everywhere) if card.time and card.id.lower() != own]
     exact = [card for card, name in here if name.casefold() == wanted]
     elsewhere: list[tuple[Card, str]] = []
     if not exact and not everywhere:
         known = {card.path for card, _ in here}
         elsewhere = [
-            (card, card_title(card, read_titles(card.path))) for card in project_cards(directory, True) if card.path not in known and card.time
+            (card, card_title(card, read_titles(card.path)))
+            for card in project_cards(directory, True)
+            if card.path not in known and card.time and card.id.lower() != own
         ]
     for cards, note in (
         (exact, ""),
