@@ -64,12 +64,14 @@ class Entry(NamedTuple):
     attributes: dict[str, object]
     text: str
     n: int
+    lead: tuple[str, str] = ("", "")  # an element that stands before the text, such as what a sub-agent was asked: name, text
 
 
 class Facts(NamedTuple):
     """Everything one level of the report can say, in the order things happened."""
 
     edits: list[Edits]
+    changes: dict[int, int]  # exchange -> lines that its edits changed
     decisions: list[Entry]
     tasks: list[Entry]
     tasks_done: int
@@ -87,20 +89,23 @@ def gather_facts(conversation: cc.Conversation) -> Facts:
     """Read from the calls and their results what was changed, decided, planned, reached and what failed."""
     calls = all_calls(conversation)
     tasks, done = open_tasks(calls)
-    return Facts(edited_files(calls), decisions(calls), tasks, done, outcomes(calls), subagents(conversation, calls), problems(calls))
+    edits, changes = edited_files(calls)
+    return Facts(edits, changes, decisions(calls), tasks, done, outcomes(calls), subagents(conversation, calls), problems(calls))
 
 
-def edited_files(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Edits]:
-    """Files changed by edits that went through, the most edited first."""
+def edited_files(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> tuple[list[Edits], dict[int, int]]:
+    """(files changed by edits that went through, the most edited first; lines changed in each exchange)."""
     found: dict[str, Edits] = {}
-    for _, joined in calls:
+    changes: dict[int, int] = {}
+    for exchange, joined in calls:
         path = joined.call.argument("file_path", "notebook_path") if joined.call.name in EDITORS else written_by_mcp(joined.call)
         if not path or joined.failed or joined.result is None:
             continue
         added, removed = changed_lines(joined)
+        changes[exchange.n] = changes.get(exchange.n, 0) + added + removed
         known = found.get(path, Edits(path, 0, 0, 0, None))
         found[path] = Edits(path, known.times + 1, known.added + added, known.removed + removed, cc.seconds(joined.result.record.timestamp))
-    return sorted(found.values(), key=lambda edits: (-edits.times, -edits.added - edits.removed))
+    return sorted(found.values(), key=lambda edits: (-edits.times, -edits.added - edits.removed)), changes
 
 
 def written_by_mcp(call: cc.Call) -> str:
@@ -240,7 +245,7 @@ def subagents(conversation: cc.Conversation, calls: list[tuple[cc.Exchange, cc.J
             continue
         asked = " -- ".join(filter(None, (joined.call.argument("description"), joined.call.argument("prompt"))))
         said = notices.get(joined.call.id) or last_words(joined)
-        found.append(Entry({"type": joined.call.argument("subagent_type"), "asked": cc.cut(asked, LINE_CHARS)}, said, exchange.n))
+        found.append(Entry({"type": joined.call.argument("subagent_type")}, said, exchange.n, ("asked", asked)))
     return found
 
 
@@ -266,7 +271,7 @@ def problems(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Entry]:
     found = []
     for command, (exchange, joined) in list(failing.items())[-12:]:
         output = joined.result.read() if joined.result else cc.Output("", None)
-        found.append(Entry({"command": cc.cut(command, LINE_CHARS)}, output.text, exchange.n))
+        found.append(Entry({}, output.text, exchange.n, ("command", command)))
     return found
 
 
@@ -311,11 +316,13 @@ def gist(line: str, steering: int, limit: int) -> str:
     return line if len(line) <= limit else f"{cc.within(line, limit - 1)}…"
 
 
-def weight(exchange: cc.Exchange, cues: dict[int, Cue]) -> float:
+MUCH_CHANGED = 20  # changed lines that weigh as much as one point; a rule weighs three
+
+
+def weight(exchange: cc.Exchange, cue_strength: int, changed_lines: int) -> float:
     """How much an exchange matters between the first and the last ones."""
-    edits = sum(joined.call.name in EDITORS and not joined.failed for joined in exchange.calls)
     refused = any(joined.denied for joined in exchange.calls)
-    return cues[exchange.n].strength + 2.0 * (exchange.interrupted or refused) + (exchange.prompt.how == "queued") + min(edits, 8) / 8
+    return cue_strength + 2.0 * (exchange.interrupted or refused) + (exchange.prompt.how == "queued") + min(changed_lines / MUCH_CHANGED, 3.5)
 
 
 class Choice(NamedTuple):
@@ -387,29 +394,31 @@ class Layout:
         self.exchanges = self.conversation.exchanges
         self.lines = {exchange.n: " ".join(quote.plain(exchange.prompt.text, 20_000).split()) for exchange in self.exchanges}
         self.cues = {n: cue(line) for n, line in self.lines.items()}
-        self.weights = {exchange.n: weight(exchange, self.cues) for exchange in self.exchanges}
+        self.weights = {
+            exchange.n: weight(exchange, self.cues[exchange.n].strength, level.facts.changes.get(exchange.n, 0)) for exchange in self.exchanges
+        }
         spoken = [exchange for exchange in self.exchanges if exchange.n] or self.exchanges
         self.choice = choose(spoken, self.weights, options.first, options.middle, options.last)
 
     def sections(self) -> list[cc.Section]:
         """All sections that have something to say, most needed first."""
         options, facts = self.options, self.facts
-        made = [self.summary_section()]
-        made += [
-            self.exchange_section("first", self.choice.first, 5),
-            self.exchange_section("pivotal", self.choice.pivotal, 5),
-            self.exchange_section("last", self.choice.last, 7),
+        made = [
+            self.summary_section(),
+            self.exchange_section("first", self.choice.first, 2),
+            self.exchange_section("pivotal", self.choice.pivotal, 2),
+            self.exchange_section("last", self.choice.last, 4),
+            self.final_section(),
+            self.entries("decisions", "decision", facts.decisions, 5, len(facts.decisions), 40, options.maxlen),
+            self.entries("open-tasks", "task", facts.tasks, 5, len(facts.tasks), 40, LINE_CHARS, {"done": facts.tasks_done or None}),
+            self.file_section(),
+            self.entries("outcomes", "outcome", facts.outcomes, 4, len(facts.outcomes), 40, LINE_CHARS),
+            self.entries("subagents", "subagent", facts.subagents, 5, len(facts.subagents), 50, options.maxlen),
+            self.entries("problems", "problem", facts.problems[-5:], 3, len(facts.problems), 50, options.maxlen),
+            self.compaction_section(),
+            self.timeline_section(),
+            self.call_section(),
         ]
-        made.append(self.final_section())
-        made.append(self.entries("decisions", "decision", facts.decisions, 4, len(facts.decisions), 60, options.maxlen))
-        made.append(self.entries("open-tasks", "task", facts.tasks, 3, len(facts.tasks), 40, LINE_CHARS, {"done": facts.tasks_done or None}))
-        made.append(self.file_section())
-        made.append(self.entries("outcomes", "outcome", facts.outcomes, 2, len(facts.outcomes), 40, LINE_CHARS))
-        made.append(self.entries("subagents", "subagent", facts.subagents, 2, len(facts.subagents), 60, options.maxlen))
-        made.append(self.entries("problems", "problem", facts.problems[-5:], 2, len(facts.problems), 60, options.maxlen))
-        made.append(self.compaction_section())
-        made.append(self.timeline_section())
-        made.append(self.call_section())
         return [section for section in made if section.items]
 
     def summary_section(self) -> cc.Section:
@@ -525,7 +534,7 @@ class Layout:
         closing = final_answer(self.exchanges)[0]
 
         def render(cap: int) -> str:
-            user = cc.element("user", "", escaped(said, cap)) if said else ""
+            user = cc.element("user", "", escaped(said, min(cap * 2, max(cap, self.options.maxlen)))) if said else ""
             if exchange.shell_output:
                 user += cc.element("shell-output", "", self.quote.text(exchange.shell_output, cap // 2))
             agent = "\n".join(filter(None, (cc.cut(opening, cap // 4) if cap >= 300 else "", cc.cut(final, cap))))
@@ -577,8 +586,15 @@ class Layout:
 
     def render_entry(self, tag: str, entry: Entry) -> Callable[[int], str]:
         """An entry with its text on one line, cut at the cap."""
-        head, text = self.quote.attributes({"n": entry.n or None, **entry.attributes}), " ".join(self.quote.plain(entry.text).split())
-        return lambda cap: cc.element(tag, head, escaped(text, cap)) + "\n"
+        head = self.quote.attributes({"n": entry.n or None, **entry.attributes})
+        name, lead = entry.lead[0], " ".join(self.quote.plain(entry.lead[1]).split())
+        text = " ".join(self.quote.plain(entry.text).split())
+
+        def render(cap: int) -> str:
+            before = cc.element(name, "", escaped(lead, min(cap, LINE_CHARS))) if lead else ""
+            return cc.element(tag, head, before + escaped(text, cap)) + "\n"
+
+        return render
 
     def file_section(self) -> cc.Section:
         """The most edited files and what became of them since."""
@@ -588,28 +604,32 @@ class Layout:
             attributes = {"edits": edits.times, "added": edits.added, "removed": edits.removed, "since": since(edits)}
             xml = cc.element("edited", self.quote.attributes(attributes), self.quote.line(edits.path, LINE_CHARS)) + "\n"
             items.append(cc.Item(at, self.constant(xml)))
-        return cc.Section("most-edited-files", self.quote.attributes({"files": len(self.facts.edits)}), items, 3, 1, 1, len(self.facts.edits))
+        return cc.Section("most-edited-files", self.quote.attributes({"files": len(self.facts.edits)}), items, 5, 1, 1, len(self.facts.edits))
 
     def compaction_section(self) -> cc.Section:
         """The client's own last summary."""
         summary = self.conversation.summaries[-1] if self.conversation.summaries else None
         items = [cc.Item(0, self.text_item("\n".join(summary.texts())))] if summary else []
         return cc.Section(
-            "compact-summary", self.quote.attributes({"ts": clock(summary.timestamp)}) if summary else "", items, 3, 200, 4_000, len(items)
+            "compact-summary", self.quote.attributes({"ts": clock(summary.timestamp)}) if summary else "", items, 3, 80, 4_000, len(items)
         )
 
     def timeline_section(self) -> cc.Section:
         """Every prompt in a line; the steering ones are kept first and longest, the others thinned evenly."""
         spoken = [exchange for exchange in self.exchanges if exchange.n]
         spread = cc.evenly(len(spoken))
-        items = [
-            cc.Item(rank if self.cues[exchange.n].strength else rank + 1, self.render_prompt(exchange)) for rank, exchange in zip(spread, spoken)
-        ]
-        return cc.Section("prompt-timeline", "", items, 9, 40, LINE_CHARS, len(items))
+        items, day = [], ""
+        for rank, exchange in zip(spread, spoken):
+            date, _, hour = clock(exchange.record.timestamp).partition(" ")
+            items.append(
+                cc.Item(rank + (not self.cues[exchange.n].strength), self.render_prompt(exchange, hour if date == day else f"{date} {hour}"))
+            )
+            day = date
+        return cc.Section("prompt-timeline", "", items, 18, 36, LINE_CHARS, len(items))
 
-    def render_prompt(self, exchange: cc.Exchange) -> Callable[[int], str]:
+    def render_prompt(self, exchange: cc.Exchange, when: str) -> Callable[[int], str]:
         """A prompt in one line; one that steers gets twice the room."""
-        head = self.quote.attributes({"n": exchange.n, "ts": clock(exchange.record.timestamp)[5:]})
+        head = self.quote.attributes({"n": exchange.n, "ts": when})
         line, (strength, at) = self.lines[exchange.n], self.cues[exchange.n]
         factor = 2 if strength else 1
         return lambda cap: cc.element("prompt", head, gist(line, at, cap * factor).translate(cc.XML_ESCAPES)) + "\n"

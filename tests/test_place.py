@@ -1,0 +1,287 @@
+"""Where sessions lie: folder names, hashes, configuration roots, worktrees, live clients, the prompt history."""
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import cc_transcript as cc
+import pytest
+
+CASES = Path(__file__).parent / "cases"
+FIXTURES = Path(__file__).parent / "fixtures"
+VECTORS = [*json.loads((CASES / "01-encode-path/encoding.json").read_text("utf-8")), *json.loads((CASES / "02-encode-long-path/encoding.json").read_text("utf-8"))]
+ROOTS = json.loads((CASES / "05-config-dir-env/env.json").read_text("utf-8"))
+
+
+def test_there_are_vectors() -> None:
+    assert (len(VECTORS), len(ROOTS)) == (14, 8)
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=[vector.get("why", f"{len(vector['cwd'])} characters") for vector in VECTORS])
+def test_folder_of_a_directory(vector: dict[str, str]) -> None:
+    assert cc.folder_name(vector["cwd"]) == vector["dir"]
+
+
+@pytest.mark.parametrize(("directory", "folder"), [
+    ("/home/ada/my_app", "-home-ada-my-app"),
+    ("C:\\Users\\Ada\\proj", "C--Users-Ada-proj"),
+    ("c:\\Users\\Ada\\proj", "c--Users-Ada-proj"),
+    ("\\\\server\\share\\x", "--server-share-x"),
+    ("/a/\ud800b", "-a--b"),  # a lone surrogate is one unit
+    ("/a/b c\n", "-a-b-c-"),
+    ("", ""),
+])
+def test_folder_of_odd_directories(directory: str, folder: str) -> None:
+    assert cc.folder_name(directory) == folder
+
+
+def test_real_folders_of_the_client_are_met() -> None:
+    """The real client made these: a blank, an accent, an umlaut, Chinese, and more than 200 units."""
+    root = FIXTURES / "v332_path_names/projects"
+    for path in root.glob("*/*.jsonl"):
+        (cwd,) = {fields["cwd"] for line in path.read_bytes().split(b"\n") if line for fields in [json.loads(line)] if "cwd" in fields}
+        assert cc.folder_name(cwd) == path.parent.name
+    assert len(list(root.iterdir())) == 5
+
+
+def test_200_units_have_no_hash_and_201_have() -> None:
+    assert cc.folder_name("/" + "a" * 199) == "-" + "a" * 199
+    assert cc.folder_name("/" + "a" * 200) == "-" + "a" * 199 + "-1bkfok"
+
+
+@pytest.mark.parametrize(("text", "digits"), [
+    ("", "0"), ("a", "2p"), ("abc", "22ci"),
+    ("polygenelubricants", "zik0zk"),  # its hash is -2**31, whose absolute value does not fit in 32 bits
+])
+def test_hash(text: str, digits: str) -> None:
+    assert cc.path_hash(text) == digits
+
+
+@pytest.mark.parametrize(("text", "units"), [("", 0), ("abc", 3), ("caf\u00e9", 4), ("\u6587\u6863", 2), ("p\U0001F600q", 4), ("\ud83d", 1), ("\ud83d\ude00", 2)])
+def test_utf16_length(text: str, units: int) -> None:
+    assert cc.utf16_length(text) == units
+
+
+# ----------------------------------------------------------------------------------------------------- configuration
+
+
+@pytest.mark.parametrize("row", ROOTS[:7], ids=[json.dumps(row["env"]) for row in ROOTS[:7]])
+def test_folder_by_environment(row: dict[str, object], config: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The case's working directory cannot be made here, so a folder below tmp_path stands for it where the path is relative."""
+    monkeypatch.delenv("CLAUDE_CONFIG_DIR")
+    for name, value in row["env"].items():  # type: ignore[attr-defined]
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("HOME", "/home/someone")
+    here = tmp_path / "orchard"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    wanted = str(row["folder"]).replace("$HOME", "/home/someone").replace("/home/ada/orchard/~", f"{os.path.realpath(here)}/~")
+    assert cc.project_folders(str(row["cwd"]))[0] == wanted
+
+
+def test_empty_config_dir_reads_home_and_then_the_projects_here(config: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", "")
+    monkeypatch.setenv("HOME", "/home/someone")
+    monkeypatch.chdir(tmp_path)
+    assert cc.project_folders("/home/ada/orchard") == [
+        "/home/someone/.claude/projects/-home-ada-orchard", f"{os.path.realpath(tmp_path)}/projects/-home-ada-orchard"]
+
+
+def test_a_decomposed_config_dir_is_composed(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", "/srv/cafe\u0301")
+    assert cc.config_root() == "/srv/caf\u00e9"
+
+
+def test_the_project_name_alone_has_no_effect(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CLAUDE_CONFIG_DIR")
+    monkeypatch.setenv("HOME", "/home/someone")
+    monkeypatch.setenv("CLAUDE_CODE_PROJECT_DIR_NAME", "short")
+    assert cc.project_folders("/x") == ["/home/someone/.claude/projects/-x"]
+
+
+def test_decomposed_directory_under_its_own_name_first(config: Path) -> None:
+    assert [os.path.basename(path) for path in cc.project_folders("/home/ada/cafe\u0301")] == ["-home-ada-cafe-", "-home-ada-caf-"]
+
+
+def test_folders_with_another_hash_are_candidates(config: Path) -> None:
+    """Other clients hash a long path differently; the session's cwd has to prove such a folder."""
+    shutil.copytree(CASES / "02-encode-long-path/projects", config / "projects")
+    long = VECTORS[11]["cwd"]
+    assert [os.path.basename(path)[-6:] for path in cc.project_folders(long)] == ["dt7wbc", "br1qlx", "zz9zz9"]
+
+
+def test_environment_is_read_when_needed(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", "/one")
+    assert cc.projects_roots() == ["/one/projects"]
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", "/two")
+    assert cc.projects_roots() == ["/two/projects"]
+
+
+def test_only_transcripts_are_listed(tmp_path: Path) -> None:
+    for name in ("b.jsonl", "a.jsonl", "agent-x.jsonl", "a.json", "a.jsonl.bak", "notes.txt"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "folder.jsonl").mkdir()
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/c.jsonl").write_text("")
+    assert list(cc.session_files([str(tmp_path), str(tmp_path / "gone")])) == [str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl")]
+
+
+# --------------------------------------------------------------------------------------------------------- worktrees
+
+
+def git(*words: object) -> None:
+    subprocess.run(["git", "-c", "user.name=Ada", "-c", "user.email=ada@example.org", *map(str, words)], check=True, capture_output=True)
+
+
+@pytest.fixture
+def trees(tmp_path: Path) -> tuple[str, str, str]:
+    """A repository and two linked working trees of it: (main, left, right)."""
+    if not shutil.which("git"):
+        pytest.skip("git is not installed")
+    root = Path(os.path.realpath(tmp_path))
+    main, left, right = root / "main", root / "left tree", root / "main/.claude/right"
+    git("init", "-q", main)
+    git("-C", main, "commit", "-q", "--allow-empty", "-m", "start")
+    git("-C", main, "worktree", "add", "-q", left)
+    git("-C", main, "worktree", "add", "-q", right)
+    return str(main), str(left), str(right)
+
+
+def test_worktrees_of_a_repository(trees: tuple[str, str, str]) -> None:
+    main, left, right = trees
+    os.mkdir(os.path.join(main, "src"))
+    assert sorted(cc.worktrees(main)) == sorted([left, right])
+    assert sorted(cc.worktrees(os.path.join(main, "src"))) == sorted([left, right])
+    assert sorted(cc.worktrees(left)) == sorted([main, right])
+    assert sorted(cc.worktrees(right)) == sorted([main, left])
+
+
+def test_no_repository_no_worktrees(tmp_path: Path) -> None:
+    (tmp_path / "plain").mkdir()
+    assert cc.worktrees(str(tmp_path / "plain")) == []
+    (tmp_path / "odd").mkdir()
+    (tmp_path / "odd/.git").write_text("nonsense")
+    assert cc.worktrees(str(tmp_path / "odd")) == []
+
+
+def test_a_session_of_another_worktree_is_found(trees: tuple[str, str, str], config: Path) -> None:
+    main, left, _ = trees
+    folder = config / "projects" / cc.folder_name(left)
+    folder.mkdir(parents=True)
+    record = {"parentUuid": None, "isSidechain": False, "type": "user", "message": {"role": "user", "content": "hi"}, "uuid": "u", "timestamp": "2026-05-01T10:00:00Z", "cwd": left}
+    path = folder / "aaaaaaaa-0000-4000-8000-000000000001.jsonl"
+    path.write_text(json.dumps(record) + "\n")
+    assert cc.latest_session(main, False, set()).path == str(path)
+
+
+def test_real_worktree_fixture(config: Path) -> None:
+    """Sessions that the real client wrote in two working trees carry the cwd of their own."""
+    shutil.copytree(FIXTURES / "v332_worktree/projects", config / "projects")
+    assert os.path.basename(cc.latest_session("/home/dev/wt/proj_one-side", False, set()).path) == "ea12655f-cf0b-4847-8a3a-2687c7856ee0.jsonl"
+
+
+# ------------------------------------------------------------------------------------------------------ live clients
+
+
+def dead_pid() -> int:
+    """The number of a process that has ended."""
+    process = subprocess.Popen(["true"])
+    process.wait()
+    return process.pid
+
+
+def test_live_sessions(config: Path) -> None:
+    folder = config / "sessions"
+    assert cc.live_sessions() == set()
+    folder.mkdir()
+    for name, content in (
+            ("1.json", json.dumps({"pid": os.getpid(), "sessionId": "AAAA", "cwd": "/x"})),
+            ("2.json", json.dumps({"pid": dead_pid(), "sessionId": "bbbb"})),
+            ("3.json", "not json"), ("4.json", "[]"), ("5.json", json.dumps({"pid": "7", "sessionId": "cccc"})),
+            ("6.json", json.dumps({"pid": os.getpid()})), ("7.json", json.dumps({"pid": -1, "sessionId": "dddd"})), ("8.json", ""),
+            ("9.json", json.dumps({"pid": 1 << 70, "sessionId": "eeee"})), ("10.json", json.dumps({"pid": 0, "sessionId": "ffff"}))):
+        (folder / name).write_text(content)
+    (folder / "folder").mkdir()
+    assert cc.live_sessions() == {"aaaa"}
+
+
+def test_a_process_of_somebody_else_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    def kill(pid: int, signal: int) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "kill", kill)
+    assert cc.is_running(1)
+
+
+# ------------------------------------------------------------------------------------------------------------ history
+
+
+P = "/home/ada/orchard"
+
+
+def write_history(config: Path, *entries: tuple[str, str, str]) -> None:
+    lines = [json.dumps({"display": text, "pastedContents": {}, "timestamp": 1_777_000_000_000 + 1000 * at, "project": project, "sessionId": session})
+             for at, (text, project, session) in enumerate(entries)]
+    (config / "history.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def test_history_is_read_as_it_was_typed(config: Path) -> None:
+    (config / "history.jsonl").write_bytes(
+        b'{"display":"one","timestamp":1777000000500,"project":"/x","sessionId":"ABC"}\n'
+        b'\nnull\n{"display":5}\n{"torn": \n'
+        b'{"display":"two","project":"/x","sessionId":"def"}\n')
+    assert list(cc.prompt_history()) == [
+        cc.Typed("one", 1_777_000_000.5, "/x", "abc"), cc.Typed("", 0.0, "", ""), cc.Typed("two", 0.0, "/x", "def")]
+
+
+def test_no_history(config: Path) -> None:
+    assert list(cc.prompt_history()) == []
+    assert cc.cleared_before("a", P) is None
+
+
+def test_cleared_before(config: Path) -> None:
+    write_history(config, ("hello", P, "a"), ("/clear", P, "a"), ("go on", P, "b"))
+    assert cc.cleared_before("b", P) == "a"
+    assert cc.cleared_before("a", P) is None
+
+
+def test_cleared_before_a_session_that_has_typed_nothing_yet(config: Path) -> None:
+    write_history(config, ("hello", P, "a"), ("/clear", P, "a"))
+    assert cc.cleared_before("b", P) == "a"
+
+
+def test_a_clear_with_blanks_and_arguments(config: Path) -> None:
+    write_history(config, ("hello", P, "a"), (" /clear ", P, "a"), ("go on", P, "b"))
+    assert cc.cleared_before("b", P) == "a"
+    write_history(config, ("hello", P, "a"), ("/clearly not", P, "a"), ("go on", P, "b"))
+    assert cc.cleared_before("b", P) is None
+
+
+def test_other_clients_write_between_the_clear_and_the_first_prompt(config: Path) -> None:
+    write_history(config, ("hello", P, "a"), ("hi", P, "x"), ("/clear", P, "a"), ("still here", P, "x"), ("elsewhere", "/y", "y"), ("go on", P, "b"))
+    assert cc.cleared_before("b", P) == "a"
+
+
+def test_a_spent_clear_is_not_used_again(config: Path) -> None:
+    write_history(config, ("hello", P, "a"), ("/clear", P, "a"), ("go on", P, "b"), ("new window", P, "c"))
+    assert cc.cleared_before("b", P) == "a"
+    assert cc.cleared_before("c", P) is None
+
+
+def test_cleared_twice(config: Path) -> None:
+    write_history(config, ("hello", P, "a"), ("/clear", P, "a"), ("go on", P, "b"), ("/clear", P, "b"), ("further", P, "c"))
+    assert cc.cleared_before("c", P) == "b"
+    assert cc.cleared_before("b", P) == "a"
+
+
+def test_clear_of_the_real_client(config: Path) -> None:
+    """In this fixture a person cleared 572906cc and went on in 95253da1, or the other way round: the history knows."""
+    shutil.copy(FIXTURES / "v332_tui_compact_then_clear/history.jsonl", config)
+    entries = list(cc.prompt_history())
+    (clear,) = [entry for entry in entries if entry.text.strip() == "/clear"]
+    following = entries[entries.index(clear) + 1]
+    assert (clear.session[:8], following.session[:8]) == ("572906cc", "95253da1")
+    assert cc.cleared_before(following.session, clear.project) == "572906cc-5f3f-4a4d-bd48-c210a869f1cf"
