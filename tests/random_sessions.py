@@ -10,8 +10,8 @@ stale, unknown, zero or explicit, parents never written, lines out of order, rep
 What never happens, because the project decided to differ from the client there, or the client differs from itself:
 - timestamps are a minute apart, so that the client's bridge over a missing parent (5 s) never helps by chance; only the record
   whose parent is missing follows two seconds after the newest one, which is then what both bridge to (format.md 4.3);
-- after a compaction that keeps records, a pin that is not explicit and names an abandoned record: the client heeds it then only if
-  nothing hangs below that record;
+- after a compaction that keeps records, a pin on what was abandoned since: the client heeds it then only if nothing hangs below
+  that record, or if it is explicit and nothing follows it;
 - rows of one answer out of order among themselves;
 - a gap and a pin in one session: the client takes a pin before a gap for one on another branch, even where it bridges the gap;
 - cycles, and boundaries without a summary (format.md 4.3, 4.4);
@@ -160,6 +160,8 @@ class Session:
         del self.path[at:]
         self.unbroken = min(self.unbroken, at)
         self.tip = self.path[-1]["uuid"]
+        if self.keeps:  # so that no pin is left on what was abandoned
+            self.side("last-prompt", lastPrompt="x", leafUuid=self.tip)
 
     def cancelled_prompt(self) -> None:
         """A prompt that was taken back before any answer: the next one hangs under the same record."""
@@ -193,9 +195,9 @@ class Session:
     def pin(self) -> None:
         """A last-prompt record: mostly right, else stale, of another branch, unknown or zero."""
         leaves = [self.tip, self.tip, self.random.choice(self.path)["uuid"], self.uuid(), ZERO]
-        leaf = self.random.choice([*leaves, self.random.choice(self.aside)] if self.aside else leaves)
-        is_explicit = self.likely(0.3) or (self.keeps and leaf in self.aside)
-        self.side("last-prompt", lastPrompt="x", leafUuid=leaf, **{"explicit": True} if is_explicit else {})
+        if self.aside and not self.keeps:
+            leaves.append(self.random.choice(self.aside))
+        self.side("last-prompt", lastPrompt="x", leafUuid=self.random.choice(leaves), **{"explicit": True} if self.likely(0.3) else {})
 
     def repeat(self) -> None:
         """Write an old record again; of a result perhaps without its output."""

@@ -42,14 +42,15 @@ def test_real_folders_of_the_client_are_met() -> None:
     """The real client made these: a blank, an accent, an umlaut, Chinese, and more than 200 units."""
     root = FIXTURES / "v332_path_names/projects"
     for path in root.glob("*/*.jsonl"):
-        (cwd,) = {fields["cwd"] for line in path.read_bytes().split(b"\n") if line for fields in [json.loads(line)] if "cwd" in fields}
+        seen = {json.loads(line).get("cwd") or "" for line in path.read_bytes().split(b"\n") if line}
+        (cwd,) = (directory for directory in seen if directory.startswith("/"))  # the others are snapshots, their texts replaced
         assert cc.folder_name(cwd) == path.parent.name
     assert len(list(root.iterdir())) == 5
 
 
 def test_200_units_have_no_hash_and_201_have() -> None:
     assert cc.folder_name("/" + "a" * 199) == "-" + "a" * 199
-    assert cc.folder_name("/" + "a" * 200) == "-" + "a" * 199 + "-1bkfok"
+    assert cc.folder_name("/" + "a" * 200) == "-" + "a" * 199 + "-b6ymvl"
 
 
 @pytest.mark.parametrize(("text", "digits"), [
@@ -145,8 +146,8 @@ def trees(tmp_path: Path) -> tuple[str, str, str]:
     main, left, right = root / "main", root / "left tree", root / "main/.claude/right"
     git("init", "-q", main)
     git("-C", main, "commit", "-q", "--allow-empty", "-m", "start")
-    git("-C", main, "worktree", "add", "-q", left)
-    git("-C", main, "worktree", "add", "-q", right)
+    git("-C", main, "worktree", "add", "-q", "-b", "left", left)
+    git("-C", main, "worktree", "add", "-q", "-b", "right", right)
     return str(main), str(left), str(right)
 
 
@@ -180,7 +181,7 @@ def test_a_session_of_another_worktree_is_found(trees: tuple[str, str, str], con
 def test_real_worktree_fixture(config: Path) -> None:
     """Sessions that the real client wrote in two working trees carry the cwd of their own."""
     shutil.copytree(FIXTURES / "v332_worktree/projects", config / "projects")
-    assert os.path.basename(cc.latest_session("/home/dev/wt/proj_one-side", False, set()).path) == "ea12655f-cf0b-4847-8a3a-2687c7856ee0.jsonl"
+    assert os.path.basename(cc.latest_session("/home/dev/wt/proj_one_side", False, set()).path) == "ea12655f-cf0b-4847-8a3a-2687c7856ee0.jsonl"
 
 
 # ------------------------------------------------------------------------------------------------------ live clients
@@ -239,49 +240,80 @@ def test_history_is_read_as_it_was_typed(config: Path) -> None:
 
 def test_no_history(config: Path) -> None:
     assert list(cc.prompt_history()) == []
-    assert cc.cleared_before("a", P) is None
+    assert cc.cleared_session("a", P) is None
 
 
-def test_cleared_before(config: Path) -> None:
+def test_cleared_session(config: Path) -> None:
     write_history(config, ("hello", P, "a"), ("/clear", P, "a"), ("go on", P, "b"))
-    assert cc.cleared_before("b", P) == "a"
-    assert cc.cleared_before("a", P) is None
+    assert cc.cleared_session("b", P) == "a"
+    assert cc.cleared_session("a", P) is None
 
 
-def test_cleared_before_a_session_that_has_typed_nothing_yet(config: Path) -> None:
+def test_cleared_session_a_session_that_has_typed_nothing_yet(config: Path) -> None:
     write_history(config, ("hello", P, "a"), ("/clear", P, "a"))
-    assert cc.cleared_before("b", P) == "a"
+    assert cc.cleared_session("b", P) == "a"
 
 
 def test_a_clear_with_blanks_and_arguments(config: Path) -> None:
     write_history(config, ("hello", P, "a"), (" /clear ", P, "a"), ("go on", P, "b"))
-    assert cc.cleared_before("b", P) == "a"
+    assert cc.cleared_session("b", P) == "a"
     write_history(config, ("hello", P, "a"), ("/clearly not", P, "a"), ("go on", P, "b"))
-    assert cc.cleared_before("b", P) is None
+    assert cc.cleared_session("b", P) is None
 
 
 def test_other_clients_write_between_the_clear_and_the_first_prompt(config: Path) -> None:
     write_history(config, ("hello", P, "a"), ("hi", P, "x"), ("/clear", P, "a"), ("still here", P, "x"), ("elsewhere", "/y", "y"), ("go on", P, "b"))
-    assert cc.cleared_before("b", P) == "a"
+    assert cc.cleared_session("b", P) == "a"
 
 
 def test_a_spent_clear_is_not_used_again(config: Path) -> None:
     write_history(config, ("hello", P, "a"), ("/clear", P, "a"), ("go on", P, "b"), ("new window", P, "c"))
-    assert cc.cleared_before("b", P) == "a"
-    assert cc.cleared_before("c", P) is None
+    assert cc.cleared_session("b", P) == "a"
+    assert cc.cleared_session("c", P) is None
 
 
 def test_cleared_twice(config: Path) -> None:
     write_history(config, ("hello", P, "a"), ("/clear", P, "a"), ("go on", P, "b"), ("/clear", P, "b"), ("further", P, "c"))
-    assert cc.cleared_before("c", P) == "b"
-    assert cc.cleared_before("b", P) == "a"
+    assert cc.cleared_session("c", P) == "b"
+    assert cc.cleared_session("b", P) == "a"
+
+
+def session_begun_by_clear(config: Path, session: str, stamp: str) -> None:
+    """A session file as the client begins it after /clear: the command stands in its head."""
+    path = config / "projects/-home-ada-orchard" / f"{session}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = "<command-name>/clear</command-name>\n<command-message>clear</command-message>\n<command-args></command-args>"
+    rows = [("user", text, stamp), ("user", "go on", stamp)]
+    path.write_text("".join(json.dumps({
+        "parentUuid": None, "isSidechain": False, "type": kind, "message": {"role": kind, "content": said}, "uuid": f"{session}-{at}", "timestamp": when, "cwd": P}) + "\n"
+        for at, (kind, said, when) in enumerate(rows)))
+
+
+def test_the_head_of_the_new_file_tells_which_of_two_clears(config: Path) -> None:
+    """Two clients in one project both cleared, and the second new session typed first."""
+    write_history(config, ("hello", P, "a"), ("hi", P, "x"), ("/clear", P, "a"), ("hm", P, "x"), ("hm", P, "x"), ("hm", P, "x"), ("hm", P, "x"), ("hm", P, "x"),
+                  ("hm", P, "x"), ("hm", P, "x"), ("hm", P, "x"), ("hm", P, "x"), ("/clear", P, "x"), ("go on", P, "y"), ("go on", P, "b"))
+    session_begun_by_clear(config, "b", "2026-04-24T03:06:42.010Z")  # the history's third entry is at 1777000002
+    session_begun_by_clear(config, "y", "2026-04-24T03:06:52.010Z")
+    assert cc.cleared_session("b", P) == "a"
+    assert cc.cleared_session("y", P) == "x"
+
+
+def test_a_session_that_no_clear_began(config: Path) -> None:
+    write_history(config, ("hello", P, "a"), ("/clear", P, "a"), ("go on", P, "b"))
+    path = config / "projects/-home-ada-orchard/b.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"parentUuid": None, "type": "user", "message": {"role": "user", "content": "go on"}, "uuid": "u", "timestamp": "2026-04-24T03:06:42Z"}) + "\n")
+    assert cc.cleared_session("b", P) is None
 
 
 def test_clear_of_the_real_client(config: Path) -> None:
-    """In this fixture a person cleared 572906cc and went on in 95253da1, or the other way round: the history knows."""
-    shutil.copy(FIXTURES / "v332_tui_compact_then_clear/history.jsonl", config)
-    entries = list(cc.prompt_history())
-    (clear,) = [entry for entry in entries if entry.text.strip() == "/clear"]
-    following = entries[entries.index(clear) + 1]
-    assert (clear.session[:8], following.session[:8]) == ("572906cc", "95253da1")
-    assert cc.cleared_before(following.session, clear.project) == "572906cc-5f3f-4a4d-bd48-c210a869f1cf"
+    shutil.copytree(FIXTURES / "v332_tui_compact_then_clear", config, dirs_exist_ok=True)
+    assert cc.cleared_session("572906cc-5f3f-4a4d-bd48-c210a869f1cf", "/home/dev/proj_one.app") == "95253da1-08fd-43da-af90-418f05b56e74"
+    assert cc.cleared_session("95253da1-08fd-43da-af90-418f05b56e74", "/home/dev/proj_one.app") is None
+
+
+def test_clear_of_the_real_client_before_the_new_file_is_there(config: Path) -> None:
+    shutil.copytree(FIXTURES / "v332_tui_compact_then_clear", config, dirs_exist_ok=True)
+    (config / "projects/-home-dev-proj-one-app/572906cc-5f3f-4a4d-bd48-c210a869f1cf.jsonl").unlink()
+    assert cc.cleared_session("572906cc-5f3f-4a4d-bd48-c210a869f1cf", "/home/dev/proj_one.app") == "95253da1-08fd-43da-af90-418f05b56e74"

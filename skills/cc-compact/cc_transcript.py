@@ -1282,16 +1282,20 @@ class Item(NamedTuple):
 
 
 class Section:
-    """A part of a report. `items` stand in the order they are shown; their texts are cut between `floor` and `ceiling` units.
+    """A part of a report. `items` stand in the order they are shown; `caps` says where their texts are cut in UTF-16
+    units: at the least, in brief (what every section gets before any gets more), and at the most.
 
     `weight` is its claim on the room where there is not enough for all; `total` is how many entries there are to show.
     """
 
-    __slots__ = ("name", "attributes", "items", "weight", "floor", "ceiling", "total", "rendered")
+    __slots__ = ("name", "attributes", "items", "weight", "caps", "brief", "total", "rendered")
 
-    def __init__(self, name: str, attributes: str, items: list[Item], weight: float, floor: int, ceiling: int, total: int) -> None:
-        self.name, self.attributes, self.items, self.weight = name, attributes, items, weight
-        self.floor, self.ceiling, self.total = floor, max(floor, ceiling), total
+    def __init__(self, name: str, attributes: str, items: list[Item], weight: float, caps: tuple[int, int, int], total: int) -> None:
+        self.name, self.attributes, self.items, self.weight, self.total = name, attributes, items, weight, total
+        floor, self.brief, ceiling = caps[0], caps[1], max(caps)
+        self.caps = [ceiling]
+        while self.caps[-1] > floor:
+            self.caps.append(max(floor, self.caps[-1] * 7 // 10))
         self.rendered: dict[int, list[str]] = {}
 
     def pieces(self, cap: int) -> list[str]:
@@ -1318,12 +1322,9 @@ class Section:
         """Units that it takes at least, 0 where it can be left out."""
         return self.wrapper + sum(map(utf16_length, self.needed_pieces(SMALLEST_CAP))) if self.needed else 0
 
-    def caps(self) -> list[int]:
-        """The caps to try, the largest first."""
-        found = [self.ceiling]
-        while found[-1] > self.floor:
-            found.append(max(self.floor, found[-1] * 7 // 10))
-        return found
+    def in_brief(self) -> int:
+        """Units of all its items with their texts cut at `brief`."""
+        return self.wrapper + sum(map(utf16_length, self.pieces(self.brief)))
 
 
 class Fitted(NamedTuple):
@@ -1340,7 +1341,7 @@ SMALLEST_CAP = 24  # a text cut shorter says nothing
 def fit(section: Section, room: int) -> Fitted:
     """Lay out a section in `room` units: all items with texts as long as possible; at the floor the last in rank go first."""
     room -= section.wrapper
-    cap = first_that_fits(section.caps(), room, section.pieces)
+    cap = first_that_fits(section.caps, room, section.pieces)
     pieces = dict(enumerate(section.pieces(cap)))
     kept: dict[int, str] = {}
     if section.needed and sum(map(utf16_length, pieces.values())) > room:  # these share what there is, cut alike
@@ -1378,15 +1379,17 @@ def share_out(room: int, demands: list[int], weights: list[float]) -> list[int]:
 
 
 def lay_out(sections: list[Section], room: int) -> list[Fitted]:
-    """Lay out the sections in `room` units together: to each what it takes at least, of the rest its share; what is left over
-    then goes to them in order."""
+    """Lay out the sections in `room` units together: to each what it takes at least, then room for all its entries in brief,
+    then for longer texts, always by weight; what the pieces leave over goes to them in order."""
     full = [fit(section, 1 << 40) for section in sections]
     demands = [utf16_length(fitted.xml) for fitted in full]
     if sum(demands) <= room:
         return full
-    least = [section.least() for section in sections]
-    shares = share_out(room - sum(least), [demand - little for demand, little in zip(demands, least)], [section.weight for section in sections])
-    granted = [little + share for little, share in zip(least, shares)]
+    granted = [section.least() for section in sections]
+    weights = [section.weight for section in sections]
+    for wanted in ([section.in_brief() for section in sections], demands):  # first every entry in brief, then longer texts
+        shares = share_out(room - sum(granted), [max(want - got, 0) for want, got in zip(wanted, granted)], weights)
+        granted = [got + share for got, share in zip(granted, shares)]
     fitted: list[Fitted] = [full[at] if demands[at] <= granted[at] else fit(section, granted[at]) for at, section in enumerate(sections)]
     spare = room - sum(utf16_length(one.xml) for one in fitted)
     for at, section in enumerate(sections):
