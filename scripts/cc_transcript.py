@@ -1213,13 +1213,16 @@ def clean(text: str) -> str:
     return text if text.isascii() else "".join("\ufffd" if ord(c) & 0xFFFE == 0xFFFE else c for c in text) if max(text) > "\uffff" else text
 
 
+BOTH_ENDS = 60  # units of text, the mark aside, from which head and tail are both kept
+
+
 def cut(text: str, limit: int) -> str:
     """`text` in at most `limit` UTF-16 units, its head and tail kept and the number of characters left out said between."""
     if len(text) <= limit // 2 or utf16_length(text) <= limit:
         return text
     mark = f" [… {len(text):,} characters, cut …] "
     room = limit - utf16_length(mark)
-    if room < 24:  # no room for both ends
+    if room < BOTH_ENDS:  # both ends would say less than the head alone
         return within(text, max(limit - 1, 0)) + "…"
     head = within(text, room * 2 // 3)
     tail = within(text[-(room - room * 2 // 3) :][::-1], room - room * 2 // 3)[::-1]
@@ -1380,7 +1383,7 @@ def share_out(room: int, demands: list[int], weights: list[float]) -> list[int]:
 
 def lay_out(sections: list[Section], room: int) -> list[Fitted]:
     """Lay out the sections in `room` units together: to each what it takes at least, then room for all its entries in brief,
-    then for longer texts, always by weight; what the pieces leave over goes to them in order."""
+    then for longer texts, always by weight; what the pieces leave over goes to the weightiest first."""
     full = [fit(section, 1 << 40) for section in sections]
     demands = [utf16_length(fitted.xml) for fitted in full]
     if sum(demands) <= room:
@@ -1392,7 +1395,8 @@ def lay_out(sections: list[Section], room: int) -> list[Fitted]:
         granted = [got + share for got, share in zip(granted, shares)]
     fitted: list[Fitted] = [full[at] if demands[at] <= granted[at] else fit(section, granted[at]) for at, section in enumerate(sections)]
     spare = room - sum(utf16_length(one.xml) for one in fitted)
-    for at, section in enumerate(sections):
+    for at in sorted(range(len(sections)), key=lambda at: -sections[at].weight):
+        section = sections[at]
         used = utf16_length(fitted[at].xml)
         if used < demands[at] and spare > SMALLEST_CAP:
             better = full[at] if demands[at] <= used + spare else fit(section, used + spare)
@@ -1483,6 +1487,7 @@ OPTION_VALUE = re.compile(r"\s+(\"[^\"]*\"|'[^']*'|\S+)")
 def split_arguments(parser: Parser, text: str) -> list[str]:
     """The words of a slash command's arguments: its leading options with their values, then all the rest as one word."""
     takes_value = {name for action in parser._actions if action.nargs != 0 for name in action.option_strings}
+    text = re.sub(r"(?:(?<=\s)|^)\\!", "!", text)  # the client escapes a word's leading ! so that it cannot start a skill's command (measured)
     words: list[str] = []
     while (option := LEADING_OPTION.match(text)) is not None:
         words.append(option[1])

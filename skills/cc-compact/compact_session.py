@@ -25,6 +25,7 @@ import cc_transcript as cc
 DEFAULT_BOUND = 28_000  # what the client still hands to the model whole, with some air
 NEEDED_LINES = 5  # of the summary's lines, those that are shown whatever the bound
 MOST_OUTPUT = 100_000  # of a failed command's output, how much of the end is searched for its errors
+LAST_WORDS = 90  # of a sub-agent's answer less than this is its end, where the finding stands
 LAST_CALLS = 10  # calls shown with their output; the rest are counted
 FINAL_HINT = 80  # of the last answer, what is said in its exchange
 FINAL_CHARS = 6_000  # the last answer is shown in full up to here
@@ -152,11 +153,11 @@ def decisions(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Entry]:
             what = joined.call.argument("plan") if name == "ExitPlanMode" else describe_call(joined.call)
             reason = refusal_reason(output.text)
             kind = "plan-refused" if name == "ExitPlanMode" else "refused"
-            found.append(Entry({"kind": kind, "tool": name}, f"{reason or 'refused without a word'} -- {what}", exchange.n))
+            found.append(Entry({"kind": kind, "tool": name}, f"{reason} -- {what}" if reason else what, exchange.n))
         elif name == "AskUserQuestion":
             answers = cc.mapping(cc.mapping(output.detail).get("answers"))
             text = "; ".join(
-                f"{question} -> {answer if isinstance(answer, str) else ', '.join(map(str, cc.array(answer)))}"
+                f"{answer if isinstance(answer, str) else ', '.join(map(str, cc.array(answer)))} <- {question}"
                 for question, answer in answers.items()
             )
             found.append(Entry({"kind": "answer"}, text or output.text, exchange.n))
@@ -426,12 +427,12 @@ class Layout:
             self.exchange_section("pivotal", self.choice.pivotal, 0.5),
             self.exchange_section("last", self.choice.last, 0.5),
             self.final_section(),
-            self.entries("decisions", "decision", facts.decisions, 6, len(facts.decisions), (32, 90, options.maxlen)),
+            self.entries("decisions", "decision", facts.decisions, 7, len(facts.decisions), (36, 90, options.maxlen)),
             self.entries("open-tasks", "task", facts.tasks, 5, len(facts.tasks), (30, 60, LINE_CHARS), {"done": facts.tasks_done or None}),
             self.file_section(),
-            self.entries("outcomes", "outcome", facts.outcomes, 4, len(facts.outcomes), (40, 70, LINE_CHARS)),
-            self.entries("subagents", "subagent", facts.subagents, 6, len(facts.subagents), (32, 140, options.maxlen)),
-            self.entries("problems", "problem", facts.problems[-5:], 4, len(facts.problems), (32, 140, options.maxlen)),
+            self.entries("outcomes", "outcome", facts.outcomes, 6, len(facts.outcomes), (40, 70, LINE_CHARS)),
+            self.entries("subagents", "subagent", facts.subagents, 6, len(facts.subagents), (48, 140, options.maxlen)),
+            self.entries("problems", "problem", facts.problems[-5:], 4, len(facts.problems), (60, 140, options.maxlen)),
             self.compaction_section(),
             self.timeline_section(),
             self.call_section(),
@@ -548,11 +549,13 @@ class Layout:
         said, final, opening = self.quote.plain(exchange.prompt.text), self.quote.plain(answer), self.quote.plain(before)
 
         closing = final_answer(self.exchanges)[0]
-        asked_last = exchange in self.choice.last[-3:]  # it says most of what comes next
+        needed = exchange in (*self.choice.first[:1], *self.choice.last[-3:])  # the intent, and most of what comes next
 
         def render(cap: int) -> str:
             user = (
-                cc.element("user", "", escaped(said, min(cap * (10 if asked_last and cap > cc.SMALLEST_CAP else 2), max(cap, self.options.maxlen))))
+                cc.element(
+                    "user", "", escaped(said, min(cap * ((10 if cap > cc.SMALLEST_CAP else 3) if needed else 2), max(cap, self.options.maxlen)))
+                )
                 if said
                 else ""
             )
@@ -610,8 +613,9 @@ class Layout:
         text = " ".join(self.quote.plain(entry.text).split())
 
         def render(cap: int) -> str:
-            before = cc.element(name, "", escaped(lead, min(cap, LINE_CHARS))) if lead else ""
-            return cc.element(tag, head, before + escaped(text, cap)) + "\n"
+            before = cc.element(name, "", escaped(lead, min(max(cap * 2 // 3, 30), LINE_CHARS))) if lead else ""
+            said = f"… {text[-cap:]}" if name == "asked" and cap < min(len(text), LAST_WORDS) else text
+            return cc.element(tag, head, before + escaped(said, cap + 2)) + "\n"
 
         return render
 
@@ -626,7 +630,7 @@ class Layout:
             path = edits.path[len(project) :] if project and edits.path.startswith(project) else edits.path
             xml = cc.element("edited", self.quote.attributes(attributes), self.quote.line(path, LINE_CHARS)) + "\n"
             items.append(cc.Item(at, self.constant(xml)))
-        return cc.Section("most-edited-files", self.quote.attributes({"files": len(self.facts.edits)}), items, 5, (1, 1, 1), len(self.facts.edits))
+        return cc.Section("most-edited-files", self.quote.attributes({"files": len(self.facts.edits)}), items, 8, (1, 1, 1), len(self.facts.edits))
 
     def compaction_section(self) -> cc.Section:
         """The client's own last summary."""

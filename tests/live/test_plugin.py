@@ -125,37 +125,44 @@ class Person:
     def session(self) -> str:
         return str(self.state()["sessionId"])
 
+    def enter(self, text: str) -> None:
+        """Type a line and send it, once the client has taken it up."""
+        before = self.tui.screen()
+        self.tui.tmux("send-keys", "-t", "t", "-l", "--", text)
+        wait_for(lambda: self.tui.screen() != before)
+        self.tui.tmux("send-keys", "-t", "t", "Enter")
+
+    def say(self, prompt: str, expect: str) -> Turn:
+        """Send a prompt; done when the screen shows `expect` and the client is idle again."""
+        before = len(self.model.turns)
+        self.enter(prompt)
+        wait_for(lambda: expect in self.tui.screen(), self.tui.screen)
+        wait_for(lambda: self.state()["status"] == "idle", self.tui.screen)
+        return Turn(self.model.turns[before:], self.tui.screen())
+
     def ask(self, prompt: str, answer: str = "", steps: Optional[list[Json]] = None) -> Turn:
-        """One turn. The model plays `steps` and answers; the turn is over when the client is idle again."""
+        """One turn, in which the model plays `steps` and answers."""
         Person.count += 1
         mark = f"Answer-{Person.count:03}"
         self.model.steps = [*(steps or []), {"text": f"{answer} {mark}".strip()}]
-        before = len(self.model.turns)
-        self.tui.say(prompt, mark)
-        wait_for(lambda: self.state()["status"] == "idle")
-        return Turn(self.model.turns[before:], self.tui.screen())
+        return self.say(prompt, mark)
 
-    def refused(self, prompt: str, expect: str) -> Turn:
-        """A prompt after which the model must not be asked, once the screen shows `expect`."""
-        before = len(self.model.turns)
-        self.tui.say(prompt, expect)
-        wait_for(lambda: self.state()["status"] == "idle")
-        return Turn(self.model.turns[before:], self.tui.screen())
+    def rename(self, title: str) -> None:
+        self.say(f"/rename {title}", "Session renamed")
 
     def clear(self) -> str:
         """The id of the session that is ended."""
         ended = self.session()
-        self.tui.type("/clear")
-        self.tui.keys("Enter")
+        self.enter("/clear")
         wait_for(lambda: self.session() != ended)
         return ended
 
 
-def wait_for(holds: Callable[[], bool], seconds: float = 15) -> None:
+def wait_for(holds: Callable[[], bool], show: Callable[[], str] = str, seconds: float = 15) -> None:
     end = time.monotonic() + seconds
     while not holds():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.1)
+        assert time.monotonic() < end, f"waited in vain\n{show()}"
+        time.sleep(0.05)
 
 
 def levels(report: ET.Element) -> list[tuple[Optional[str], Optional[str]]]:
@@ -218,12 +225,14 @@ def test_two_clients_that_both_cleared_each_get_their_own_session(installed: Cli
         assert levels(bob.ask(COMPACT).report()) == [("0", pears)]
 
 
-def test_the_work_of_a_subdirectory_is_found(installed: Client, cwd: Path) -> None:
-    """The client keeps the directory that a command went to, and a cleared session's belongs to the project all the same."""
+def test_where_a_command_went_does_not_change_the_project(installed: Client, cwd: Path) -> None:
+    """The client keeps the directory that a command changed to, and runs the skill's script there."""
     (cwd / "orchard").mkdir()
+    there = {"command": "cd orchard && pwd", "description": "Go there"}
     with Person(installed, cwd) as ada:
-        ada.ask("Go to the orchard.", steps=[{"tool": "Bash", "input": {"command": "cd orchard && pwd", "description": "Go there"}}])
+        ada.ask("Go to the orchard.", steps=[{"tool": "Bash", "input": there}])
         cleared = ada.clear()
+        assert sent(ada.ask("Go there again.", steps=[{"tool": "Bash", "input": there}]).requests[-1])[-1][1].endswith("/orchard")
         assert levels(ada.ask(COMPACT).report()) == [("0", cleared)]
 
 
@@ -249,10 +258,10 @@ def test_options_and_a_title_full_of_shell(installed: Client, cwd: Path) -> None
     with Person(installed, cwd) as ada:
         for n in range(4):
             ada.ask(f"Row {n}, please.", "Planted. " * 450)
-        ada.tui.say(f"/rename {ODD_TITLE}", "Session renamed")
+        ada.rename(ODD_TITLE)
         named = ada.clear()
         ada.ask("Something else.")
-        ada.tui.say("/rename another", "Session renamed")
+        ada.rename("another")
         ada.clear()
         ada.ask("Something newer.")
         by_title = ada.ask(f"{COMPACT} --max-chars 6000 --last 3 {ODD_TITLE}")
@@ -281,7 +290,7 @@ def test_a_title_does_not_name_the_own_session(installed: Client, cwd: Path) -> 
     """/clear gives the new session the title of the one it ended."""
     with Person(installed, cwd) as ada:
         ada.ask("Plant the apples in row one.")
-        ada.tui.say("/rename the apples", "Session renamed")
+        ada.rename("the apples")
         cleared = ada.clear()
         ada.ask("Wait a moment.")
         assert levels(ada.ask(f"{COMPACT} the apples").report()) == [("0", cleared)]
@@ -310,7 +319,7 @@ def refusing(installed: Client, tmp_path_factory: pytest.TempPathFactory) -> Ite
     ],
 )
 def test_unknown_title_is_one_line_and_no_request(refusing: Person, words: str) -> None:
-    turn = refusing.refused(f"{COMPACT} {words}", f"no such session: '{words}'")
+    turn = refusing.say(f"{COMPACT} {words}", f"no such session: '{words}'")
     assert not turn.requests and "; nearest: " in turn.message()
     assert not list(Path(refusing.state()["cwd"]).iterdir())
 
@@ -326,7 +335,7 @@ def test_unknown_title_is_one_line_and_no_request(refusing: Person, words: str) 
     ],
 )
 def test_what_names_nothing_is_refused(refusing: Person, words: str, message: str) -> None:
-    turn = refusing.refused(f"{COMPACT} {words}", message)
+    turn = refusing.say(f"{COMPACT} {words}", message)
     assert not turn.requests and message in turn.message()
 
 
