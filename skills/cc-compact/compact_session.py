@@ -46,7 +46,7 @@ CORRECTION = re.compile(
     re.I,
 )
 CHOICE = re.compile(
-    r"\b(let's (?:go|use|take|stick|do)|go with|i(?:'d| would)? prefer|we'll (?:use|go|take)|i (?:choose|chose|pick|decided)|decided"
+    r"\b(let's (?:go (?:with|for)|use|take|stick|do (?:it|that|this))|go with|i(?:'d| would)? prefer|we'll (?:use|go|take)|i (?:choose|chose|pick|decided)|decided"
     r"|option [a-d1-9]|settle[d]? on|agreed)\b",
     re.I,
 )
@@ -427,12 +427,12 @@ class Layout:
             self.exchange_section("pivotal", self.choice.pivotal, 0.5),
             self.exchange_section("last", self.choice.last, 0.5),
             self.final_section(),
-            self.entries("decisions", "decision", facts.decisions, 7, len(facts.decisions), (36, 90, options.maxlen)),
+            self.entries("decisions", "decision", facts.decisions, 8, len(facts.decisions), (36, 90, options.maxlen)),
             self.entries("open-tasks", "task", facts.tasks, 5, len(facts.tasks), (30, 60, LINE_CHARS), {"done": facts.tasks_done or None}),
             self.file_section(),
             self.entries("outcomes", "outcome", facts.outcomes, 6, len(facts.outcomes), (40, 70, LINE_CHARS)),
-            self.entries("subagents", "subagent", facts.subagents, 6, len(facts.subagents), (48, 140, options.maxlen)),
-            self.entries("problems", "problem", facts.problems[-5:], 4, len(facts.problems), (60, 140, options.maxlen)),
+            self.entries("subagents", "subagent", facts.subagents, 8, len(facts.subagents), (48, 140, options.maxlen)),
+            self.entries("problems", "problem", facts.problems[-5:], 3, len(facts.problems), (60, 140, options.maxlen)),
             self.compaction_section(),
             self.timeline_section(),
             self.call_section(),
@@ -651,7 +651,7 @@ class Layout:
                 cc.Item(rank + (not self.cues[exchange.n].strength), self.render_prompt(exchange, hour if date == day else f"{date} {hour}"))
             )
             day = date
-        return cc.Section("prompt-timeline", "", items, 15, (34, 34, LINE_CHARS), len(items))
+        return cc.Section("prompt-timeline", "", items, 16, (34, 34, LINE_CHARS), len(items))
 
     def render_prompt(self, exchange: cc.Exchange, when: str) -> Callable[[int], str]:
         """A prompt in one line; one that steers gets twice the room."""
@@ -790,10 +790,12 @@ def level_xml(level: Level, depth: int, room: int, options: argparse.Namespace, 
     """
     role = "requested" if depth == 0 else "ancestor"
     head = quote.attributes({"depth": depth, "role": role, "id": level.conversation.transcript.id, "title": level.title})
-    left = room - cc.utf16_length(head) - len("<session></session>\n\n") - LEDGER_UNITS
-    if depth and left < 0:
+    left = room - cc.utf16_length(head) - len("<session></session>\n\n")
+    if depth and left < LEDGER_UNITS:
         return ""
     sections = Layout(level, options, quote, now).sections()
+    longest = omitted([cc.Fitted(section, "", 0) for section in sections], level, quote)
+    left -= min(cc.utf16_length(longest) + len("000") * len(sections), LEDGER_UNITS)
     for section in sections if depth else ():
         section.items = [item._replace(rank=max(item.rank, 0)) for item in section.items]
     fitted = cc.lay_out(sections, left)
