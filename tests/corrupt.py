@@ -10,6 +10,7 @@ or of the wrong type, links that lead nowhere or in circles, numbers out of rang
 """
 from __future__ import annotations
 
+import copy
 import json
 import random
 import sys
@@ -242,6 +243,11 @@ def written(value: object, chance: random.Random) -> bytes:
         return json.dumps(value, separators=separators).encode("ascii")
 
 
+def odd_value(chance: random.Random) -> Any:
+    """One of VALUES, its own copy: the next damage may change what is in it."""
+    return copy.deepcopy(chance.choice(VALUES))
+
+
 def places_of(value: Any) -> list[Place]:
     """Every place below a value that holds another, at any depth."""
     found: list[Place] = []
@@ -281,19 +287,19 @@ def wrong_types(records: list[Json], chance: random.Random) -> None:
     for record in records:
         for _ in range(chance.choice((1, 1, 4))):
             box, key = chance.choice(places_of(record))
-            box[key] = chance.choice(VALUES)
+            box[key] = odd_value(chance)
 
 
 @on_records
 def one_field_everywhere(records: list[Json], chance: random.Random) -> None:
     """The same top field wrong, or gone, in every record: a client that writes it otherwise."""
     key = chance.choice(sorted({key for record in records for key in record}))
-    gone, value = chance.random() < 0.3, chance.choice(VALUES)
+    gone, value = chance.random() < 0.3, odd_value(chance)
     for record in records:
         if gone:
             record.pop(key, None)
         elif key in record:
-            record[key] = value
+            record[key] = copy.deepcopy(value)
 
 
 @on_records
@@ -304,14 +310,14 @@ def wrong_message(records: list[Json], chance: random.Random) -> None:
         target, key = chance.choice((
             (record, "message"), (record, "toolUseResult"), (record, "attachment"), (record, "type"), (record, "compactMetadata"), (record, "origin"),
             *((message, key) for key in ("content", "usage", "model", "id", "role") if isinstance(message, dict)),
-            *places_within(message)))
-        target[key] = chance.choice(VALUES)
+            *((block, key) for block in blocks_of(message) for key in block)))
+        target[key] = odd_value(chance)
 
 
-def places_within(message: Any) -> list[Place]:
-    """The fields of a message's blocks."""
+def blocks_of(message: Any) -> list[Json]:
+    """A message's blocks, where it has any."""
     content = message.get("content") if isinstance(message, dict) else None
-    return [(block, key) for block in content if isinstance(block, dict) for key in block] if isinstance(content, list) else []
+    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
 
 
 @on_records
@@ -362,7 +368,7 @@ def other_kinds(records: list[Json], chance: random.Random) -> None:
             {"type": "system", "subtype": "compact_boundary"}, {"type": "system", "subtype": "compact_boundary", "parentUuid": None, "compactMetadata": {
                 "preservedSegment": {"headUuid": record.get("uuid"), "anchorUuid": record.get("uuid"), "tailUuid": record.get("parentUuid")}}},
             {"type": "user", "isCompactSummary": True}, {"type": "assistant"}, {"type": "user"}, {"type": "attachment", "attachment": {
-                "type": "queued_command", "commandMode": "prompt", "prompt": chance.choice(VALUES)}},
+                "type": "queued_command", "commandMode": "prompt", "prompt": odd_value(chance)}},
             {"type": "last-prompt", "leafUuid": record.get("uuid"), "explicit": True}, {"type": "brand-new-kind"}, {"type": "progress"})))
 
 
@@ -381,17 +387,16 @@ def odd_input(records: list[Json], chance: random.Random) -> None:
     """Calls with names and inputs of any shape, results that answer no call, details of the wrong kind."""
     names = ("Bash", "Edit", "Write", "TodoWrite", "TaskCreate", "TaskUpdate", "Agent", "AskUserQuestion", "ExitPlanMode", "MultiEdit", "NotebookEdit", "", None, 5)
     for record in records:
-        message = record.get("message")
-        for block in (message.get("content") if isinstance(message, dict) else None) or []:
-            if isinstance(block, dict) and block.get("type") == "tool_use":
+        for block in blocks_of(record.get("message")):
+            if block.get("type") == "tool_use":
                 block["name"] = chance.choice(names)
-                block["input"] = chance.choice((*VALUES, {"todos": chance.choice(VALUES), "file_path": chance.choice(VALUES), "command": chance.choice(VALUES),
-                                                          "questions": chance.choice(VALUES), "plan": chance.choice(VALUES), "taskId": chance.choice(VALUES),
-                                                          "prompt": chance.choice(VALUES), "edits": chance.choice(VALUES)}))
+                block["input"] = chance.choice((odd_value(chance), {"todos": odd_value(chance), "file_path": odd_value(chance), "command": odd_value(chance),
+                                                          "questions": odd_value(chance), "plan": odd_value(chance), "taskId": odd_value(chance),
+                                                          "prompt": odd_value(chance), "edits": odd_value(chance)}))
         if "toolUseResult" in record:
-            record["toolUseResult"] = chance.choice((*VALUES, {"answers": chance.choice(VALUES), "structuredPatch": chance.choice(VALUES), "task": chance.choice(VALUES),
-                                                               "gitOperation": chance.choice((*VALUES, {"commit": 3, "pr": [], "push": {"branch": {}}})),
-                                                               "content": chance.choice(VALUES), "newTodos": chance.choice(VALUES), "stdout": chance.choice(VALUES)}))
+            record["toolUseResult"] = chance.choice((odd_value(chance), {"answers": odd_value(chance), "structuredPatch": odd_value(chance), "task": odd_value(chance),
+                                                               "gitOperation": chance.choice((odd_value(chance), {"commit": 3, "pr": [], "push": {"branch": {}}})),
+                                                               "content": odd_value(chance), "newTodos": odd_value(chance), "stdout": odd_value(chance)}))
 
 
 ON_BYTES: tuple[Callable[[bytes, random.Random], bytes], ...] = (

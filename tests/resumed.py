@@ -29,7 +29,7 @@ Item = tuple[str, str]
 
 HERE = Path(__file__).resolve().parent
 PINNED = HERE / "resumed.json"
-SEEDS = range(60)
+SEEDS = 50  # of random sessions, from 0
 REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.S)
 QUEUED = re.compile(r"The user sent a new message while you were working:\n(.*?)\n\nThis is how Claude Code surfaces", re.S)
 NO_RESPONSE = "No response requested."  # stands in old records, and is added by the client after an unanswered prompt
@@ -49,7 +49,7 @@ def sources() -> dict[str, Path]:
 
 def names() -> list[str]:
     """All names, the random ones last."""
-    return [*sources(), *(f"random/{seed}" for seed in SEEDS)]
+    return [*sources(), *(f"random/{seed}" for seed in range(SEEDS))]
 
 
 def transcript(name: str) -> bytes:
@@ -112,8 +112,8 @@ def said(data: bytes) -> set[Item]:
 
 def is_spoken(fields: Json) -> bool:
     """Whether a record's texts count."""
-    hidden = fields.get("isMeta") or fields.get("isApiErrorMessage") or (fields.get("isVisibleInTranscriptOnly") and not fields.get("isCompactSummary"))
-    return fields.get("type") in ("user", "assistant") and not hidden
+    shown_only = fields.get("isVisibleInTranscriptOnly") and not fields.get("isCompactSummary")
+    return fields.get("type") in ("user", "assistant") and not (fields.get("isMeta") or fields.get("isApiErrorMessage") or shown_only)
 
 
 def texts(message: Any) -> Iterator[str]:

@@ -1680,15 +1680,30 @@ def cleared_session(own: str, directory: str) -> Optional[str]:
     The new file's head says when it was cleared; the prompt history says who was cleared then. Other clients' entries may
     stand between (measured with two clients that both cleared). A session without a file yet has only its place in the history.
     """
-    paths = [path for path in session_files(all_folders()) if os.path.splitext(os.path.basename(path))[0].lower() == own]
+    files = {os.path.splitext(os.path.basename(path))[0].lower(): path for path in session_files(all_folders())}
     entries = [entry for entry in prompt_history() if entry.project == directory]
     clears = [entry for entry in entries if entry.text.split()[:1] == ["/clear"] and entry.session != own]
-    if not paths:
-        first = next((at for at, entry in enumerate(entries) if entry.session == own), len(entries))
-        return next((entry.session for entry in reversed(entries[:first]) if entry in clears), None)
-    began = begun_by_clear(paths[0])
+    if own not in files:
+        return waiting_clear(own, entries, files)
+    began = begun_by_clear(files[own])
     near = [(abs(entry.time - began), entry.session) for entry in clears if began and CLEAR_SECONDS[0] <= entry.time - began <= CLEAR_SECONDS[1]]
     return min(near)[1] if near else None
+
+
+def waiting_clear(own: str, entries: list[Typed], files: dict[str, str]) -> Optional[str]:
+    """The session whose /clear stands last before the first entry of `own`, unless another session that began so has followed it."""
+    waiting: list[str] = []
+    seen: set[str] = set()
+    for entry in entries:
+        if entry.session not in seen and waiting:
+            if entry.session == own:
+                break
+            if entry.session not in files or begun_by_clear(files[entry.session]) is not None:
+                waiting.pop()
+        seen.add(entry.session)
+        if entry.text.split()[:1] == ["/clear"]:
+            waiting.append(entry.session)
+    return waiting[-1] if waiting else None
 
 
 def begun_by_clear(path: str) -> Optional[float]:

@@ -46,7 +46,8 @@ CORRECTION = re.compile(
     re.I,
 )
 CHOICE = re.compile(
-    r"\b(let's (?:go (?:with|for)|use|take|stick|do (?:it|that|this))|go with|i(?:'d| would)? prefer|we'll (?:use|go|take)|i (?:choose|chose|pick|decided)|decided"
+    r"\b(let's (?:go (?:with|for)|use|take|stick|do (?:it|that|this))"
+    r"|go with|i(?:'d| would)? prefer|we'll (?:use|go|take)|i (?:choose|chose|pick|decided)|decided"
     r"|option [a-d1-9]|settle[d]? on|agreed)\b",
     re.I,
 )

@@ -29,9 +29,9 @@ import sys
 import threading
 import time
 import uuid
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from collections.abc import Iterator
 from typing import Any, NamedTuple, Optional
 
 Json = dict[str, Any]
@@ -251,10 +251,12 @@ class Handler(BaseHTTPRequestHandler):
         time.sleep(answer.sleep)
         if answer.error is not None:
             error = {"type": "invalid_request_error", "message": f"scripted error {answer.error}"}
-            return self.send_json({"type": "error", "error": error}, answer.error)
+            self.send_json({"type": "error", "error": error}, answer.error)
+            return
         message = new_message(body.get("model", "m"), tokens if answer.usage is None else answer.usage)
         if not body.get("stream"):
-            return self.send_json({**message, "content": answer.content, "stop_reason": answer.stop})
+            self.send_json({**message, "content": answer.content, "stop_reason": answer.stop})
+            return
         lines = [f"event: {kind}\ndata: {json.dumps({'type': kind, **rest})}\n\n" for kind, rest in events(message, answer)]
         self.send("".join(lines).encode(), "text/event-stream")
 
@@ -347,7 +349,7 @@ class Client:
         state.setdefault("projects", {})[str(cwd)] = {"hasTrustDialogAccepted": True}
         path.write_text(json.dumps(state))
 
-    def run(self, *args: str, cwd: Path, timeout: float = 120) -> "subprocess.CompletedProcess[str]":
+    def run(self, *args: str, cwd: Path, timeout: float = 120) -> subprocess.CompletedProcess[str]:
         command = [str(self.binary), *args]
         return subprocess.run(
             command, cwd=cwd, env=self.env(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout

@@ -9,10 +9,12 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple, Optional
@@ -105,21 +107,24 @@ class Person:
 
     def __enter__(self) -> Person:
         self.tui.wait("❯")
+        shell = self.tui.tmux("display-message", "-p", "-t", "t", "#{pane_pid}").strip()
+        self.pid = int(Path(f"/proc/{shell}/task/{shell}/children").read_text())
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """Close the window; the client then ends by itself."""
-        process = Path(f"/proc/{self.pid()}")
+        """End it at once: its own goodbye takes seconds, and nothing is left to say."""
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
         self.tui.tmux("kill-server")
-        wait_for(lambda: not process.exists())
 
-    def pid(self) -> str:
-        shell = self.tui.tmux("display-message", "-p", "-t", "t", "#{pane_pid}").strip()
-        return Path(f"/proc/{shell}/task/{shell}/children").read_text().strip()
+    def leave(self) -> None:
+        """End the session as a person does, and wait until the client is gone."""
+        self.enter("/exit")
+        wait_for(lambda: not Path(f"/proc/{self.pid}").exists(), self.tui.screen)
 
     def state(self) -> Json:
         """What the client notes of itself in sessions/<pid>.json."""
-        state: Json = json.loads((self.client.config / "sessions" / f"{self.pid()}.json").read_text())
+        state: Json = json.loads((self.client.config / "sessions" / f"{self.pid}.json").read_text())
         return state
 
     def session(self) -> str:
@@ -151,11 +156,18 @@ class Person:
         self.say(f"/rename {title}", "Session renamed")
 
     def clear(self) -> str:
-        """The id of the session that is ended."""
+        """The id of the session that is ended. The prompt history has it a moment later, before hands type the next prompt."""
         ended = self.session()
         self.enter("/clear")
-        wait_for(lambda: self.session() != ended)
+        wait_for(lambda: self.session() != ended, self.tui.screen)
+        wait_for(lambda: ("/clear", ended) in [(entry["display"], entry["sessionId"]) for entry in typed_in(self.client.config)], self.tui.screen)
         return ended
+
+
+def typed_in(folder: Path) -> list[Json]:
+    """The entries of the prompt history there, as far as they are written."""
+    whole = (folder / "history.jsonl").read_text().rpartition("\n")[0]
+    return [json.loads(line) for line in whole.splitlines()]
 
 
 def wait_for(holds: Callable[[], bool], show: Callable[[], str] = str, seconds: float = 15) -> None:
@@ -213,6 +225,7 @@ def test_goes_on_with_it_also_when_a_newer_session_has_ended(installed: Client, 
         cleared = ada.clear()
         with Person(installed, cwd) as bob:
             bob.ask("Harvest the pears.")
+            bob.leave()
         assert levels(ada.ask(COMPACT).report()) == [("0", cleared)]
 
 
@@ -400,13 +413,13 @@ def test_the_skill_folder_alone_and_what_the_client_has_noted_by_then(tmp_path: 
         assert levels(ada.ask(COMPACT).report()) == [("0", cleared)]
 
     assert (seen / "own").read_text() == new
-    typed = [json.loads(line) for line in (seen / "history.jsonl").read_text().splitlines()]
-    assert [(entry["display"], entry["sessionId"]) for entry in typed[-2:]] == [("/clear", cleared), (COMPACT, new)]
+    (noted,) = [entry for entry in typed_in(seen) if entry["display"] == "/clear"]
+    assert (noted["sessionId"], noted["project"]) == (cleared, str(cwd))
     assert {json.loads(path.read_text())["sessionId"] for path in (seen / "sessions").glob("*.json")} == {new, other}
     # the new session has a file, and the time of the /clear in it is the one of the history
     records = [json.loads(line) for line in next((seen / "projects").glob(f"*/{new}.jsonl")).read_text().splitlines()]
     (ended,) = [record["timestamp"] for record in records if "<command-name>/clear<" in str(record.get("message"))]
-    assert 0 <= milliseconds(ended) - typed[-2]["timestamp"] < 1000
+    assert 0 <= milliseconds(ended) - noted["timestamp"] < 1000
 
 
 def milliseconds(timestamp: str) -> float:

@@ -1,6 +1,8 @@
-"""What the shared module takes for live is what the real client sends on resume, for random sessions that nothing else pins.
+"""What the shared module takes for live is what the real client sends on resume, for random sessions.
 
     LIVE_SEEDS=5000:5200 ...        other seeds, for a hunt; `python3 tests/random_sessions.py 5017` prints the session of one
+
+The seeds of every run are those that `tests/resumed.json` holds, so what is pinned there is seen to be still true.
 """
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from pathlib import Path
 import pytest
 from resuming import Item, resumed, resuming
 
-FIRST, END = map(int, os.environ.get("LIVE_SEEDS", "1000:1050").split(":"))
+FIRST, END = map(int, os.environ.get("LIVE_SEEDS", f"0:{resumed.SEEDS}").split(":"))
 NAMES = [f"random/{seed}" for seed in range(FIRST, END)]
 
 
@@ -24,4 +26,6 @@ def sent() -> Iterator[dict[str, Future[list[Item]]]]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_live_is_what_the_client_sends(name: str, sent: dict[str, Future[list[Item]]], tmp_path: Path) -> None:
-    assert resumed.live(name, tmp_path) == sent[name].result()
+    now = sent[name].result()
+    assert resumed.live(name, tmp_path) == now
+    assert resumed.pinned().get(name, now) == now

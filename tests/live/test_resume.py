@@ -1,4 +1,4 @@
-"""What the real client sends when it resumes a session is what `tests/resumed.json` says, for every fixture, case and pinned seed.
+"""What the real client sends when it resumes a session is what `tests/resumed.json` says, for every fixture and every case that is one file.
 
     python3 tests/live/test_resume.py --write        writes that file anew (LIVE_CLIENT names the client; takes a minute)
 
@@ -18,17 +18,17 @@ from resuming import Item, resumed, resuming
 
 @pytest.fixture(scope="module")
 def sent() -> Iterator[dict[str, Future[list[Item]]]]:
-    with resuming(resumed.names()) as futures:
+    with resuming(resumed.sources()) as futures:
         yield futures
 
 
-@pytest.mark.parametrize("name", resumed.names())
+@pytest.mark.parametrize("name", resumed.sources())
 def test_client_sends_what_is_pinned(name: str, sent: dict[str, Future[list[Item]]]) -> None:
     assert sent[name].result() == resumed.pinned()[name]
 
 
 def write() -> None:
-    """Resume every session and write down what the client sent."""
+    """Resume every session, the random ones too, and write down what the client sent."""
     isolate()
     with resuming(resumed.names()) as futures:
         lines = [f"{json.dumps(name)}: {json.dumps(future.result(), ensure_ascii=False)}" for name, future in futures.items()]
