@@ -1187,12 +1187,12 @@ SECRETS = (  # (kind, pattern); where a pattern has a group "keep", that much of
     (
         "secret",
         re.compile(
-            r"(?P<keep>\b[\w-]*(?:secret|token|passwd|password|api_?key|access_?key|private_?key|_key|credential)s?[\"']?\s*[=:]\s*[\"']?)"
+            r"(?P<keep>(?:secret|token|passwd|password|api_?key|access_?key|private_?key|_key|credential)s?[\"']?\s*[=:]\s*[\"']?)"
             r"(?!\[masked)(?=[^\s\"',;&]*[0-9])[^\s\"',;&]{12,}",
             re.I,
         ),
     ),
-    ("secret", re.compile(r"(?P<keep>\b[A-Z0-9_]*(?:SECRET|TOKEN|PASSWORD|PASSWD)[A-Z0-9_]*=[\"']?)(?!\[masked)[^\s\"',;&]{4,}")),
+    ("secret", re.compile(r"(?P<keep>(?:SECRET|TOKEN|PASSWORD|PASSWD)[A-Z0-9_]{0,40}=[\"']?)(?!\[masked)[^\s\"',;&]{4,}")),
 )
 
 
@@ -1388,6 +1388,7 @@ def lay_out(sections: list[Section], room: int) -> list[Fitted]:
     demands = [utf16_length(fitted.xml) for fitted in full]
     if sum(demands) <= room:
         return full
+    release(sections, room)
     granted = [section.least() for section in sections]
     weights = [section.weight for section in sections]
     for wanted in ([section.in_brief() for section in sections], demands):  # first every entry in brief, then longer texts
@@ -1404,6 +1405,16 @@ def lay_out(sections: list[Section], room: int) -> list[Fitted]:
                 spare += used - utf16_length(better.xml)
                 fitted[at] = better
     return fitted
+
+
+def release(sections: list[Section], room: int) -> None:
+    """Where not even the needed items fit in brief, let those of the highest rank go, one by one: the bound rules over all."""
+    while sum(section.least() for section in sections) > room:
+        section, at = max(
+            ((section, at) for section in sections for at in section.needed),
+            key=lambda place: place[0].items[place[1]].rank,
+        )
+        section.items[at] = section.items[at]._replace(rank=0)
 
 
 def evenly(count: int) -> list[float]:

@@ -254,9 +254,11 @@ def places_of(value: Any) -> list[Place]:
     queue = [value]
     while queue:
         box = queue.pop()
+        if not isinstance(box, (dict, list)):
+            continue
         inner: list[Place] = [(box, key) for key in (box if isinstance(box, dict) else range(len(box)))]
         found += inner
-        queue += [box[key] for _, key in inner if isinstance(box[key], (dict, list))]
+        queue += [box[key] for _, key in inner]
     return found
 
 
@@ -397,6 +399,23 @@ def odd_input(records: list[Json], chance: random.Random) -> None:
             record["toolUseResult"] = chance.choice((odd_value(chance), {"answers": odd_value(chance), "structuredPatch": odd_value(chance), "task": odd_value(chance),
                                                                "gitOperation": chance.choice((odd_value(chance), {"commit": 3, "pr": [], "push": {"branch": {}}})),
                                                                "content": odd_value(chance), "newTodos": odd_value(chance), "stdout": odd_value(chance)}))
+
+
+def field_names(data: bytes) -> list[str]:
+    """The names of all fields at any depth, in order; not keys that are data, such as paths."""
+    return sorted({key for line in data.split(b"\n") for _, key in places_of(parsed(line)) if isinstance(key, str) and key.isidentifier()})
+
+
+def with_field(data: bytes, name: str, value: object) -> bytes:
+    """The data with `value` in every field of that name, at any depth."""
+    lines = data.split(b"\n")
+    for at, line in enumerate(lines):
+        if f'"{name}"'.encode() in line and isinstance(record := parsed(line), dict):
+            for box, key in places_of(record):
+                if key == name and isinstance(key, str):
+                    box[key] = value
+            lines[at] = json.dumps(record, separators=(",", ":")).encode("ascii")
+    return b"\n".join(lines)
 
 
 ON_BYTES: tuple[Callable[[bytes, random.Random], bytes], ...] = (

@@ -54,6 +54,7 @@ class Session:
         self.count = 0
         self.unbroken = 0  # from here on `path` is a walk over parents as they stand in the file
         self.compactions = 0
+        self.gaps = self.likely(0.3)  # whether a parent may be missing; then there are no pins
         self.keeps = False  # whether the last compaction kept records
 
     def likely(self, chance: float) -> bool:
@@ -160,7 +161,7 @@ class Session:
         del self.path[at:]
         self.unbroken = min(self.unbroken, at)
         self.tip = self.path[-1]["uuid"]
-        if self.keeps:  # so that no pin is left on what was abandoned
+        if self.keeps and not self.gaps:  # so that no pin is left on what was abandoned
             self.side("last-prompt", lastPrompt="x", leafUuid=self.tip)
 
     def cancelled_prompt(self) -> None:
@@ -268,9 +269,8 @@ def swap_lines(session: Session) -> None:
 def random_session(seed: int) -> list[bytes]:
     """The lines of that seed's session, without line ends. The last one is a turn's, or a pin."""
     session = Session(seed)
-    gaps = session.likely(0.3)
     events = [session.rewind, session.rewind, session.cancelled_prompt, session.compact, session.compact, session.repeat, session.sub_agent,
-              session.unanswered_call, session.missing_parent if gaps else session.pin]
+              session.unanswered_call, session.missing_parent if session.gaps else session.pin]
     session.turn()
     for _ in range(session.random.randint(2, 8)):
         for event in session.random.sample(events, session.random.choice([0, 1, 1, 2])):
@@ -280,7 +280,7 @@ def random_session(seed: int) -> list[bytes]:
         swap_lines(session)
     if session.likely(0.2):
         session.cancelled_prompt()
-    if not gaps and session.likely(0.5):
+    if not session.gaps and session.likely(0.5):
         session.pin()
     return [json.dumps(line, separators=(",", ":")).encode() for line in session.lines]
 

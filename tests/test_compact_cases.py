@@ -95,7 +95,7 @@ def report_of(run_script: Run, path: Path, *options: str) -> ElementTree.Element
 
 def words(element: ElementTree.Element) -> str:
     """All text and all attributes of an element and what is in it."""
-    return "\n".join(part for each in element.iter() for part in (each.text or "", *each.attrib.values()))
+    return "\n".join(part for each in element.iter() for part in (each.text or "", each.tail or "", *each.attrib.values()))
 
 
 def exchanges(report: ElementTree.Element) -> list[tuple[str, Optional[str]]]:
@@ -158,7 +158,8 @@ def test_10_sub_agents_rows_are_not_mixed_in(run_script: Run, config: Path) -> N
     path = config / "projects/-home-ada-orchard/10aaaaaa-0000-4000-8000-000000000001.jsonl"
     report = report_of(run_script, path)
     (agent,) = report.iter("subagent")
-    assert (agent.attrib["asked"], agent.attrib["type"], agent.text) == ("audit -- audit the valves", "Explore", "3 valves audited")
+    assert (agent.findtext("asked"), agent.attrib["type"]) == ("audit -- audit the valves", "Explore")
+    assert "".join(agent.itertext()).endswith("3 valves audited")
     assert "sub-agent finding" not in words(report) and "old style" not in words(report)
 
 
@@ -265,7 +266,7 @@ def test_38_shapes(run_script: Run) -> None:
     assert exchanges(report)[2][0].startswith("and this paper")
     assert counts(report) == {"prompts": "3", "answers": "5", "calls": "9"}
     (problem,) = report.iter("problem")
-    assert "Error: it broke" in (problem.text or "")
+    assert (problem.findtext("command"), "Error: it broke" in words(problem)) == ("ls", True)
     said = words(report)
     assert [word for word in ("raw string", "ls -l") if word not in said] == []
 
@@ -312,7 +313,7 @@ def test_41_refusal_is_a_correction(run_script: Run) -> None:
 def test_43_tool_names(run_script: Run) -> None:
     report = report_of(run_script, CASES / "43-tool-names/session.jsonl")
     assert edited(report) == {"a.py": "1", "b.py": "1", "c.py": "1", "d.ipynb": "1", "e.txt": "1"}
-    assert [agent.attrib["asked"].partition(" -- ")[0] for agent in report.iter("subagent")] == ["count", "old name"]
+    assert [agent.findtext("asked", "").partition(" -- ")[0] for agent in report.iter("subagent")] == ["count", "old name"]
     assert "Bash: sed -i s/x/y/ f.py" in [call.text for call in report.iter("call")]
 
 

@@ -231,7 +231,8 @@ def random_section(dice: random.Random, needed: bool) -> cc.Section:
     if needed:
         items[0] = items[0]._replace(rank=-1.0)
     floor = dice.choice((1, 24, 60, 120))
-    return cc.Section(dice.choice(("a", "exchanges", "prompt-timeline")), dice.choice(("", ' section="first"')), items, dice.choice((1, 3, 9)), floor, floor * dice.choice((1, 4, 40)), count)
+    return cc.Section(dice.choice(("a", "exchanges", "prompt-timeline")), dice.choice(("", ' section="first"')), items, dice.choice((1, 3, 9)),
+                      (floor, floor * dice.choice((1, 2)), floor * dice.choice((1, 4, 40))), count)
 
 
 @pytest.mark.parametrize("seed", range(150))
@@ -261,7 +262,7 @@ def test_lay_out_never_exceeds_its_room(seed: int) -> None:
 
 def test_fit_drops_the_last_in_rank_first() -> None:
     items = [cc.Item(rank, lambda cap, rank=rank: f"<i>{rank}</i>") for rank in (2, 0, 1)]  # type: ignore[misc]
-    section = cc.Section("s", "", items, 1, 1, 1, 3)
+    section = cc.Section("s", "", items, 1, (1, 1, 1), 3)
     assert cc.fit(section, 1_000).xml == "<s><i>2</i><i>0</i><i>1</i></s>\n"
     assert cc.fit(section, 8 + 16).xml == "<s><i>0</i><i>1</i></s>\n"
     assert cc.fit(section, 8 + 8).xml == "<s><i>0</i></s>\n"
@@ -270,14 +271,14 @@ def test_fit_drops_the_last_in_rank_first() -> None:
 
 def test_fit_shortens_texts_before_it_drops_items() -> None:
     items = [cc.Item(at, lambda cap: "x" * min(cap, 100)) for at in range(3)]
-    section = cc.Section("s", "", items, 1, 10, 100, 3)
+    section = cc.Section("s", "", items, 1, (10, 10, 100), 3)
     fitted = cc.fit(section, 8 + 3 * 40)
     assert fitted.shown == 3 and 3 * 10 <= len(fitted.xml) - 8 <= 3 * 40
 
 
 def test_what_one_leaves_goes_to_the_others() -> None:
-    small = cc.Section("a", "", [cc.Item(0, lambda cap: "x" * 10)], 9, 1, 1, 1)
-    large = cc.Section("b", "", [cc.Item(at, lambda cap: "y" * 10) for at in range(100)], 1, 1, 1, 100)
+    small = cc.Section("a", "", [cc.Item(0, lambda cap: "x" * 10)], 9, (1, 1, 1), 1)
+    large = cc.Section("b", "", [cc.Item(at, lambda cap: "y" * 10) for at in range(100)], 1, (1, 1, 1), 100)
     fitted = cc.lay_out([small, large], 500)
     assert (fitted[0].shown, fitted[1].shown) == (1, 47)
 

@@ -335,6 +335,7 @@ def gist(line: str, steering: int, limit: int) -> str:
     return line if len(line) <= limit else f"{cc.within(line, limit - 1)}…"
 
 
+MUCH_SAID = 4_000  # a prompt longer than that brought material with it, and weighs a point
 MUCH_CHANGED = 20  # changed lines that weigh as much as one point; a rule weighs three
 
 
@@ -414,7 +415,10 @@ class Layout:
         self.lines = {exchange.n: " ".join(quote.plain(PICTURE_MARK.sub("", exchange.prompt.text), 20_000).split()) for exchange in self.exchanges}
         self.cues = {n: cue(line) for n, line in self.lines.items()}
         self.weights = {
-            exchange.n: weight(exchange, self.cues[exchange.n].strength, level.facts.changes.get(exchange.n, 0)) for exchange in self.exchanges
+            exchange.n: weight(
+                exchange, self.cues[exchange.n].strength + (len(self.lines[exchange.n]) > MUCH_SAID), level.facts.changes.get(exchange.n, 0)
+            )
+            for exchange in self.exchanges
         }
         spoken = [exchange for exchange in self.exchanges if exchange.n] or self.exchanges
         self.choice = choose(spoken, self.weights, options.first, options.middle, options.last)
@@ -555,7 +559,7 @@ class Layout:
         def render(cap: int) -> str:
             user = (
                 cc.element(
-                    "user", "", escaped(said, min(cap * ((10 if cap > cc.SMALLEST_CAP else 3) if needed else 2), max(cap, self.options.maxlen)))
+                    "user", "", escaped(said, min(cap * ((10 if cap > cc.SMALLEST_CAP else 2) if needed else 2), max(cap, self.options.maxlen)))
                 )
                 if said
                 else ""

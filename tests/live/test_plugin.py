@@ -106,7 +106,11 @@ class Person:
         self.tui = Tui(client, cwd, "--permission-mode", "manual", *args)
 
     def __enter__(self) -> Person:
-        self.tui.wait("❯")
+        try:
+            self.tui.wait("❯")
+        except AssertionError:
+            self.tui.close()
+            raise
         shell = self.tui.tmux("display-message", "-p", "-t", "t", "#{pane_pid}").strip()
         self.pid = int(Path(f"/proc/{shell}/task/{shell}/children").read_text())
         return self
@@ -156,18 +160,18 @@ class Person:
         self.say(f"/rename {title}", "Session renamed")
 
     def clear(self) -> str:
-        """The id of the session that is ended. The prompt history has it a moment later, before hands type the next prompt."""
+        """The id of the session that is ended. Done when the new one's file says so: a tenth of a second, before hands type on."""
         ended = self.session()
         self.enter("/clear")
-        wait_for(lambda: self.session() != ended, self.tui.screen)
-        wait_for(lambda: ("/clear", ended) in [(entry["display"], entry["sessionId"]) for entry in typed_in(self.client.config)], self.tui.screen)
+        wait_for(lambda: self.session() != ended and bool(clears_in(self.client.config, self.session())), self.tui.screen)
         return ended
 
 
-def typed_in(folder: Path) -> list[Json]:
-    """The entries of the prompt history there, as far as they are written."""
-    whole = (folder / "history.jsonl").read_text().rpartition("\n")[0]
-    return [json.loads(line) for line in whole.splitlines()]
+def clears_in(config: Path, session: str) -> list[Json]:
+    """The records of a /clear in the session's file, as far as it is written."""
+    files = list((config / "projects").glob(f"*/{session}.jsonl"))
+    lines = files[0].read_text().rpartition("\n")[0].splitlines() if files else []
+    return [record for record in map(json.loads, lines) if "<command-name>/clear<" in str(record.get("message"))]
 
 
 def wait_for(holds: Callable[[], bool], show: Callable[[], str] = str, seconds: float = 15) -> None:
@@ -227,6 +231,18 @@ def test_goes_on_with_it_also_when_a_newer_session_has_ended(installed: Client, 
             bob.ask("Harvest the pears.")
             bob.leave()
         assert levels(ada.ask(COMPACT).report()) == [("0", cleared)]
+
+
+def test_a_client_just_started_gets_the_latest_whatever_was_cleared_before(installed: Client, cwd: Path) -> None:
+    with Person(installed, cwd) as ada:
+        ada.ask("Plant the apples in row one.")
+        ada.clear()
+    with Person(installed, cwd) as bob:
+        bob.ask("Harvest the pears.")
+        latest = bob.session()
+        bob.leave()
+    with Person(installed, cwd) as cleo:
+        assert levels(cleo.ask(COMPACT).report()) == [("0", latest)]
 
 
 def test_two_clients_that_both_cleared_each_get_their_own_session(installed: Client, cwd: Path) -> None:
@@ -413,13 +429,13 @@ def test_the_skill_folder_alone_and_what_the_client_has_noted_by_then(tmp_path: 
         assert levels(ada.ask(COMPACT).report()) == [("0", cleared)]
 
     assert (seen / "own").read_text() == new
-    (noted,) = [entry for entry in typed_in(seen) if entry["display"] == "/clear"]
+    typed = [json.loads(line) for line in (seen / "history.jsonl").read_text().splitlines()]
+    (noted,) = [entry for entry in typed if entry["display"] == "/clear"]
     assert (noted["sessionId"], noted["project"]) == (cleared, str(cwd))
     assert {json.loads(path.read_text())["sessionId"] for path in (seen / "sessions").glob("*.json")} == {new, other}
     # the new session has a file, and the time of the /clear in it is the one of the history
-    records = [json.loads(line) for line in next((seen / "projects").glob(f"*/{new}.jsonl")).read_text().splitlines()]
-    (ended,) = [record["timestamp"] for record in records if "<command-name>/clear<" in str(record.get("message"))]
-    assert 0 <= milliseconds(ended) - noted["timestamp"] < 1000
+    (began,) = clears_in(seen, new)
+    assert 0 <= milliseconds(began["timestamp"]) - noted["timestamp"] < 1000
 
 
 def milliseconds(timestamp: str) -> float:

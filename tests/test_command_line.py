@@ -1,0 +1,248 @@
+"""The command line: help and version, arguments on standard input, exit statuses, pipes, locales, and each skill folder alone."""
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Optional
+from xml.etree import ElementTree
+
+import cc_transcript as cc
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SCRIPTS = sorted(path for path in ROOT.glob("skills/*/*_session.py"))
+COMPACT = ROOT / "skills/cc-compact/compact_session.py"
+Run = Callable[..., "subprocess.CompletedProcess[bytes]"]
+ID = "aaaaaaaa-0000-4000-8000-000000000001"
+
+
+@pytest.fixture
+def session(config: Path, tmp_path: Path) -> Path:
+    """A session of the directory that the scripts run in: two prompts, one with an emoji, titled "Ada's barn"."""
+    here = os.path.realpath(tmp_path)
+    path = config / "projects" / cc.folder_name(here) / f"{ID}.jsonl"
+    path.parent.mkdir(parents=True)
+    rows = [("user", "paint the barn \U0001F33E na\u00efvely"), ("assistant", "painted"), ("user", "and the gate?"), ("assistant", "that too")]
+    lines = [json.dumps({
+        "parentUuid": f"u{at - 1}" if at else None, "isSidechain": False, "type": kind, "message": {"role": kind, "content": text, "id": f"m{at}"}, "uuid": f"u{at}",
+        "timestamp": f"2026-05-01T10:00:0{at}.000Z", "cwd": here, "sessionId": ID}) for at, (kind, text) in enumerate(rows)]
+    lines.append(json.dumps({"type": "custom-title", "customTitle": "Ada's barn", "sessionId": ID}))
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def parsed(done: subprocess.CompletedProcess[bytes]) -> ElementTree.Element:
+    assert (done.returncode, done.stderr) == (0, b"")
+    return ElementTree.fromstring(done.stdout.decode("utf-8"))
+
+
+def title(report: ElementTree.Element) -> Optional[str]:
+    return report.find("session").attrib["title"]  # type: ignore[union-attr]
+
+
+def test_there_are_scripts() -> None:
+    assert COMPACT in SCRIPTS
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
+def test_help_begins_with_what_it_is_for_and_ends_with_examples(run_script: Run, script: Path) -> None:
+    done = run_script(script, "--help")
+    assert (done.returncode, done.stderr) == (0, b"")
+    text = done.stdout.decode()
+    usage, _, rest = text.partition("\n\n")
+    assert usage.startswith("usage: " + script.name)
+    purpose = {"compact_session.py": "Print the essence of a past Claude Code session as one bounded XML report"}.get(script.name)
+    assert purpose is None or rest.startswith(purpose)
+    tail = text[text.index("\nexamples:\n"):]
+    assert tail.count(script.name) >= 3
+    assert "\n  -" not in tail and "  --id" not in tail  # no option is described after them
+    assert "exit status: 0 done, 1 refused (one line on stderr), 2 wrong usage" in tail
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
+def test_version_is_the_plugins(run_script: Run, script: Path) -> None:
+    version = json.loads((ROOT / ".claude-plugin/plugin.json").read_text("utf-8"))["version"]
+    done = run_script(script, "--version")
+    assert (done.returncode, done.stdout.decode(), done.stderr) == (0, f"{script.name} {version}\n", b"")
+
+
+# ----------------------------------------------------------------------------------------------------- exit statuses
+
+
+def test_done(run_script: Run, session: Path) -> None:
+    report = parsed(run_script(COMPACT))
+    assert title(report) == "Ada's barn"
+    assert [user.text for user in report.iter("user")] == ["paint the barn \U0001F33E na\u00efvely", "and the gate?"]
+
+
+def test_refused(run_script: Run, config: Path) -> None:
+    done = run_script(COMPACT, "nothing like it")
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr.startswith(b"compact_session.py: no such session: 'nothing like it' ") and done.stderr.count(b"\n") == 1
+
+
+@pytest.mark.parametrize(("words", "message"), [
+    (["--nonsense"], "unrecognized arguments: --nonsense"),
+    (["--max-chars", "many"], "argument --max-chars: invalid int value: 'many'"),
+    (["--max-chars", "1999"], "--max-chars must be at least 2000"),
+    (["--max-chars", "-5"], "--max-chars must be at least 2000"),
+    (["--id"], "argument --id: expected one argument"),
+    (["--first", "-1"], "argument --first: invalid count value: '-1'"),
+    (["--decay", "0"], "argument --decay: invalid fraction value: '0'"),
+    (["--decay", "nan"], "argument --decay: invalid fraction value: 'nan'"),
+    (["--max"], "unrecognized arguments: --max"),
+])
+def test_wrong_usage(run_script: Run, config: Path, words: list[str], message: str) -> None:
+    done = run_script(COMPACT, *words)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.decode() == f"compact_session.py: {message}; see --help\n"
+
+
+@pytest.mark.skipif(os.name == "nt" or not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root reads everything")
+def test_unreadable(run_script: Run, session: Path) -> None:
+    session.chmod(0)
+    done = run_script(COMPACT, "--file", session)
+    session.chmod(0o600)
+    assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (1, b"", 1)
+
+
+def test_a_closed_pipe_is_silent(session: Path) -> None:
+    environment = {name: os.environ[name] for name in ("PATH", "HOME", "CLAUDE_CONFIG_DIR")}
+    process = subprocess.Popen([sys.executable, str(COMPACT), "--id", ID], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait() in (0, 1)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+def test_a_full_disk_is_one_line(session: Path) -> None:
+    environment = {name: os.environ[name] for name in ("PATH", "HOME", "CLAUDE_CONFIG_DIR")}
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([sys.executable, str(COMPACT), "--id", ID], stdout=full, stderr=subprocess.PIPE, env=environment, check=False)
+    assert done.returncode == 1
+    assert b"Traceback" not in done.stderr and done.stderr.count(b"\n") == 1
+
+
+# -------------------------------------------------------------------------------------------- arguments on standard input
+
+
+def slash(run_script: Run, text: str, *words: str) -> subprocess.CompletedProcess[bytes]:
+    """Run the script as its skill does: the arguments stand on standard input, with the newline of the here-document."""
+    return run_script(COMPACT, "--args-stdin", *words, stdin=text.encode("utf-8") + b"\n")
+
+
+@pytest.mark.parametrize("text", [
+    "", "   ", "\n", "Ada's barn", "ada's BARN", "  Ada's barn  ", "Ada's", ID, f"claude --resume {ID}", "--latest", f"--id {ID}", f"--id={ID}", f'--id "{ID}"', f"--id '{ID}'",
+    "--title \"Ada's barn\"", "--maxlen 20 Ada's barn", "--max-chars=2000 --first 1 Ada's barn", "--show-secrets Ada's barn", "--project . Ada's barn",
+    f"--exclude bbbbbbbb-0000-4000-8000-000000000002 {ID}", "-- Ada's barn", "aaaa",
+])
+def test_slash_arguments_that_name_the_session(run_script: Run, session: Path, text: str) -> None:
+    assert title(parsed(slash(run_script, text))) == "Ada's barn"
+
+
+@pytest.mark.parametrize("text", [
+    "it's", "\"unbalanced", "$(touch pwned)", "`touch pwned`", "; touch pwned", "a | b > pwned", "tab\there", "emoji \U0001F33E", "%s %d {0}", "back\\slash", "no --latest", "x --id y",
+    "Ada's barn --latest", "two\nlines", "'", "\"\"", "*", "~", "&& touch pwned",
+])
+def test_slash_arguments_are_kept_as_they_are(run_script: Run, session: Path, tmp_path: Path, text: str) -> None:
+    done = slash(run_script, text)
+    assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (1, b"", 1)
+    said = " ".join(text.split()).encode("ascii", "backslashreplace")
+    assert done.stderr.startswith(b"compact_session.py: no such session: '" + said + b"' ")
+    assert not (tmp_path / "pwned").exists()
+
+
+def test_split_arguments() -> None:
+    parser = cc.build_base_parser("x.py", "", "", 28_000)
+    for text, argv in (
+            ("", []), ("  \n", []), ("fix it", ["--", "fix it"]), ("it's  two  blanks\n", ["--", "it's  two  blanks"]),
+            ("--latest", ["--latest"]), ("--latest more words --id x", ["--latest", "--", "more words --id x"]),
+            ("--id abc", ["--id=abc"]), ("--id=abc rest", ["--id=abc", "--", "rest"]), ("--title 'a b' c", ["--title=a b", "--", "c"]), ("--title \"it's\"", ["--title=it's"]),
+            ("--title= x", ["--title=", "--", "x"]), ("--max-chars 2000 --show-secrets $(x)", ["--max-chars=2000", "--show-secrets", "--", "$(x)"])):
+        assert cc.split_arguments(parser, text) == argv, text
+
+
+def test_an_unknown_option_on_standard_input(run_script: Run, session: Path) -> None:
+    done = slash(run_script, "--nonsense Ada's barn")
+    assert (done.returncode, done.stdout, done.stderr) == (2, b"", b"compact_session.py: unrecognized arguments: --nonsense; see --help\n")
+
+
+def test_options_may_stand_in_both_places(run_script: Run, session: Path) -> None:
+    assert title(parsed(slash(run_script, "Ada's barn", "--max-chars", "2000"))) == "Ada's barn"
+
+
+def test_standard_input_that_is_no_utf8(run_script: Run, session: Path) -> None:
+    done = run_script(COMPACT, "--args-stdin", stdin=b"caf\xe9\xff\n")
+    assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (1, b"", 1)
+
+
+def test_no_standard_input(run_script: Run, session: Path) -> None:
+    assert title(parsed(run_script(COMPACT, "--args-stdin", stdin=b""))) == "Ada's barn"
+
+
+def notice(report: ElementTree.Element) -> str:
+    return report.findtext("notice", "")
+
+
+def test_a_larger_bound_is_clamped_through_standard_input_and_said(run_script: Run, session: Path) -> None:
+    with session.open("a") as file:
+        for at in range(4, 1_200):
+            kind = ("user", "assistant")[at % 2]
+            file.write(json.dumps({"parentUuid": f"u{at - 1}", "isSidechain": False, "type": kind, "message": {"role": kind, "content": f"{at} " + "word " * 60, "id": f"m{at}"},
+                                   "uuid": f"u{at}", "timestamp": "2026-05-01T11:00:00.000Z", "sessionId": ID}) + "\n")
+    clamped = slash(run_script, "--max-chars 80000 --first 100 --last 100 Ada's barn")
+    assert 25_000 < len(clamped.stdout) <= 29_500
+    assert "The bound of 80000 was lowered to 29500: the client cuts longer output." in notice(parsed(clamped))
+    by_hand = run_script(COMPACT, "--max-chars", "80000", "--first", "100", "--last", "100", "Ada's barn")
+    assert 29_500 < len(by_hand.stdout) <= 80_000
+    assert "lowered" not in notice(parsed(by_hand))
+    assert "lowered" not in notice(parsed(slash(run_script, "--max-chars 29500 Ada's barn")))
+
+
+# ------------------------------------------------------------------------------------------------- locales and places
+
+
+@pytest.mark.parametrize("env", [{"LANG": "C", "LC_ALL": "C"}, {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}, {"PYTHONIOENCODING": "ascii"}, {"PYTHONIOENCODING": "utf-16"}])
+def test_the_report_is_utf8_whatever_the_locale(run_script: Run, session: Path, env: dict[str, str]) -> None:
+    report = parsed(run_script(COMPACT, "--id", ID, env=env))
+    assert next(report.iter("user")).text == "paint the barn \U0001F33E na\u00efvely"
+    done = run_script(COMPACT, "--title", "na\u00efve \U0001F33E", env={**env, "PYTHONUTF8": "1"})
+    assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (1, b"", 1)
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
+def test_a_skill_folder_works_alone(run_script: Run, session: Path, tmp_path: Path, script: Path) -> None:
+    """Copied into a folder whose name holds blanks, run isolated: nothing but the standard library and its own folder is at hand."""
+    alone = tmp_path / "my own skills" / script.parent.name
+    shutil.copytree(script.parent, alone, ignore=shutil.ignore_patterns("__pycache__"))
+    for flags in (("-I",), ("-I", "-S"), ("-I", "-B", "-W", "error")):
+        done = run_script(alone / script.name, "--version", flags=flags)
+        assert (done.returncode, done.stderr) == (0, b"")
+    if script == COMPACT:
+        assert title(parsed(run_script(alone / script.name, "--id", ID, flags=("-I",), cwd=Path("/")))) == "Ada's barn"
+        assert title(parsed(run_script(alone / script.name, "--id", ID, env={"PYTHONSAFEPATH": "1"}))) == "Ada's barn"
+
+
+def test_modules_of_the_working_directory_are_not_imported(run_script: Run, session: Path, tmp_path: Path) -> None:
+    for name in ("json.py", "re.py", "cc_transcript.py", "argparse.py"):
+        (tmp_path / name).write_text("raise SystemExit('imported from the working directory')\n")
+    assert title(parsed(run_script(COMPACT, "--id", ID))) == "Ada's barn"
+
+
+def test_nothing_is_written_beside_the_transcript(run_script: Run, session: Path, config: Path) -> None:
+    before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in config.rglob("*") if path.is_file()}
+    for words in ((), ("--id", ID), ("Ada's barn",), ("nope",), ("--file", session)):
+        run_script(COMPACT, *words)
+    assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in config.rglob("*") if path.is_file()} == before
+
+
+def test_the_report_is_the_same_every_time(run_script: Run, session: Path) -> None:
+    first, second = (run_script(COMPACT, "--id", ID, env={"PYTHONHASHSEED": seed}).stdout for seed in ("1", "2"))
+    assert first == second
