@@ -443,7 +443,7 @@ def test_51_what_is_left_out_is_said_with_a_number(run_script: Run, giant: Path)
 
 
 def test_51_head_and_tail_of_the_giant_are_kept(run_script: Run, giant: Path) -> None:
-    report = report_of(run_script, giant, "--first", "12")
+    report = report_of(run_script, giant, "--first", "12", "--last", "3", "--middle", "0")
     (prompt,) = [said for said, _ in exchanges(report) if said.startswith("turn 10 ")]
     assert prompt.endswith("LAST-LINE-OF-GIANT")
     assert re.search(r"\[… \d{3},\d{3} characters, cut …\]", prompt)

@@ -194,9 +194,9 @@ def dead_pid() -> int:
     return process.pid
 
 
-def test_live_sessions(config: Path) -> None:
+def test_live_clients(config: Path) -> None:
     folder = config / "sessions"
-    assert cc.live_sessions() == set()
+    assert cc.live_clients() == {}
     folder.mkdir()
     for name, content in (
             ("1.json", json.dumps({"pid": os.getpid(), "sessionId": "AAAA", "cwd": "/x"})),
@@ -206,7 +206,7 @@ def test_live_sessions(config: Path) -> None:
             ("9.json", json.dumps({"pid": 1 << 70, "sessionId": "eeee"})), ("10.json", json.dumps({"pid": 0, "sessionId": "ffff"}))):
         (folder / name).write_text(content)
     (folder / "folder").mkdir()
-    assert cc.live_sessions() == {"aaaa"}
+    assert cc.live_clients() == {"aaaa": "/x"}
 
 
 def test_a_process_of_somebody_else_runs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,6 +41,7 @@ HERE = Path(__file__).resolve().parent
 SCRIPTS = sorted((HERE.parent / "skills").glob("*/*_session.py"))
 PER_SOURCE = 3  # corruptions of each transcript in the test run
 IN_PROCESSES = 10  # corruptions tried in a process of their own, for each script
+HOSTILE_TEXT = "\x01\ud800 ]]>&" * 100 + "<" * 4_000  # grows fourfold when it is escaped
 SECONDS = 20.0  # far above any of these inputs
 DEFAULT_BOUNDS = {"compact_session.py": 28_000, "query_session.py": 10_000, "fork_session.py": 28_000}
 WRITERS = frozenset(("fork_session.py",))  # scripts that leave a new file beside their source
@@ -327,10 +328,9 @@ def field_trials(script: Path, values: Sequence[object]) -> Iterator[str]:
                         for fault in faults(trial, with_field(source.data, name, value)))
 
 
-@pytest.mark.parametrize("text", ["<" * 4_000, "\x01\ud800 ]]>&" * 400], ids=["long", "unprintable"])
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
-def test_promises_hold_whatever_text_a_field_holds(script: Path, text: str) -> None:
-    assert list(field_trials(script, [text])) == []
+def test_promises_hold_whatever_text_a_field_holds(script: Path) -> None:
+    assert list(field_trials(script, [HOSTILE_TEXT])) == []
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)

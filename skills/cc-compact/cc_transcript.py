@@ -23,6 +23,7 @@ import json
 import os
 import re
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timezone
 from typing import IO, Any, NamedTuple, NoReturn, Optional
@@ -168,15 +169,23 @@ def own_session() -> Optional[str]:
     return os.environ.get("CLAUDE_CODE_SESSION_ID") or None
 
 
-def live_sessions() -> set[str]:
-    """Ids of the sessions that are open in a client now. The files can be stale after a crash, so the process is asked."""
-    folder, found = os.path.join(config_root(), "sessions"), set()
+def live_clients() -> dict[str, str]:
+    """Session id -> start directory of each client that is open now. The files can be stale after a crash, so the process is asked."""
+    folder, found = os.path.join(config_root(), "sessions"), {}
     for name in os.listdir(folder) if os.path.isdir(folder) else []:
-        for state in parse_line(read_small(os.path.join(folder, name)).encode()).objects:
+        for state in parse_line(read_small(os.path.join(folder, name)).encode("utf-8", "replace")).objects:
             pid, session = state.get("pid"), state.get("sessionId")
             if isinstance(pid, int) and isinstance(session, str) and is_running(pid):
-                found.add(session.lower())
+                found[session.lower()] = string(state.get("cwd"))
     return found
+
+
+def project_directory(named: str) -> str:
+    """Real path of the project's directory: the one named, else where the calling client was started (a `cd` of the model
+    moves the script, not the project), else the current one."""
+    own = own_session()
+    started = live_clients().get(own.lower(), "") if own and not named else ""
+    return os.path.realpath(named or started or ".")
 
 
 def is_running(pid: int) -> bool:
@@ -1701,20 +1710,23 @@ def cleared_session(own: str, directory: str) -> Optional[str]:
     return min(near)[1] if near else None
 
 
+JUST_CLEARED_SECONDS = 600  # of a session without a file: how long its /clear may lie back if others typed meanwhile
+
+
 def waiting_clear(own: str, entries: list[Typed], files: dict[str, str]) -> Optional[str]:
-    """The session whose /clear stands last before the first entry of `own`, unless another session that began so has followed it."""
-    waiting: list[str] = []
-    seen: set[str] = set()
-    for entry in entries:
-        if entry.session not in seen and waiting:
-            if entry.session == own:
-                break
-            if entry.session not in files or begun_by_clear(files[entry.session]) is not None:
-                waiting.pop()
-        seen.add(entry.session)
-        if entry.text.split()[:1] == ["/clear"]:
-            waiting.append(entry.session)
-    return waiting[-1] if waiting else None
+    """The session whose /clear stands just before the first entry of `own`: the very one before, or one of the last minutes.
+
+    An older one was somebody else's (a client that is only just started has no file either), and so is one that another
+    session which began so has followed.
+    """
+    first = next((at for at, entry in enumerate(entries) if entry.session == own), len(entries))
+    at = next((at for at in reversed(range(first)) if entries[at].text.split()[:1] == ["/clear"]), None)
+    if at is None or at == first - 1:
+        return None if at is None else entries[at].session
+    follower = entries[at + 1].session
+    spent = all(entry.session != follower for entry in entries[:at]) and (follower not in files or begun_by_clear(files[follower]) is not None)
+    since = (entries[first].time if first < len(entries) else time.time()) - entries[at].time
+    return entries[at].session if not spent and 0 <= since <= JUST_CLEARED_SECONDS else None
 
 
 def begun_by_clear(path: str) -> Optional[float]:
@@ -1738,7 +1750,7 @@ def latest_session(directory: str, everywhere: bool, excluded: set[str]) -> Foun
     """The session just cleared where the history knows it, else the newest that a person talked in."""
     own = own_session()
     cards = project_cards(directory, everywhere)
-    live = live_sessions()
+    live = live_clients()
     barred = {name.lower() for name in excluded} | ({own.lower()} if own else set())
     if own and not everywhere:
         cleared = cleared_session(own.lower(), directory)
@@ -1791,7 +1803,7 @@ def find_session(arguments: argparse.Namespace, default: str = "latest") -> Foun
 
     A reference is tried as a path, an id, text with an id in it, `this`, a prefix, a title, in this order.
     """
-    directory = os.path.realpath(arguments.project or ".")
+    directory = project_directory(arguments.project)
     reference = " ".join(arguments.ref).strip()
     named = [value for value in (arguments.id, arguments.title, arguments.file, arguments.latest or None) if value is not None]
     if len(named) + bool(arguments.ref) > 1:
@@ -1906,7 +1918,7 @@ def read_summary(path: str) -> str:
 
 def newest_hint() -> str:
     """The newest sessions of this project, for a refusal."""
-    cards = sorted((card for card in project_cards(os.path.realpath("."), False) if card.time), key=lambda card: -card.time)
+    cards = sorted((card for card in project_cards(project_directory(""), False) if card.time), key=lambda card: -card.time)
     return "; newest here: " + ", ".join(described(card) for card in cards[:3]) if cards else "; see --help for the ways to name one"
 
 

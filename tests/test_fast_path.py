@@ -1,0 +1,258 @@
+"""The fast path (a long line read by its head and tail, side records passed over) never changes what is read or reported.
+
+Every transcript is read twice, once with each line parsed; over all fixtures and cases, and over damaged copies of them. EAGER_BYTES is
+also set to 0, so that the fast path is really taken on the short lines that they hold.
+"""
+from __future__ import annotations
+
+import importlib.util
+import random
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import cc_transcript as cc
+import pytest
+
+TESTS = Path(__file__).parent
+COMPACT = TESTS.parent / "skills/cc-compact/compact_session.py"
+SOURCES = sorted(path for folder in ("fixtures", "cases") for path in (TESTS / folder).rglob("*.jsonl") if path.name != "history.jsonl" and path.stat().st_size)
+SEEDS = range(6)  # damaged copies of each
+
+# What the fast path leaves out on purpose, because it is read from the line when it is asked for or never is
+NOT_KNOWN = frozenset(("transcript", "session", "cwd", "branch", "entrypoint", "meta", "local", "blocks", "source_call", "origin", "forked_from", "logical_parent"))
+
+
+def name_of(path: Path) -> str:
+    return f"{path.parts[len(TESTS.parts) + 1]}-{path.stem[-16:]}"
+
+
+def load_compact(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The script as a module that uses the canonical cc_transcript."""
+    monkeypatch.setitem(sys.modules, "cc_transcript", cc)
+    spec = importlib.util.spec_from_file_location("compact_under_test", COMPACT)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "compact_under_test", module)
+    spec.loader.exec_module(module)
+    return module
+
+
+def view(block: object) -> Any:
+    """A block as a value that can be compared, a result with what it reads."""
+    if isinstance(block, cc.Result):
+        return ("result", block.call_id, block.is_error, block.read())
+    return (type(block).__name__, block)
+
+
+def known_to_both(quick: cc.Record, slow: cc.Record) -> None:
+    """Compare two records: every field that the quick reading sets, and what is read on request."""
+    names = {name for name in (*vars(quick), *vars(slow))} - NOT_KNOWN
+    assert {name: getattr(quick, name) for name in names} == {name: getattr(slow, name) for name in names}
+    assert quick.fields() == slow.fields()
+    for name in ("cwd", "branch", "entrypoint", "forked_from"):
+        assert getattr(quick, name) in ("", getattr(slow, name))
+    assert quick.logical_parent == slow.logical_parent
+    assert (quick.meta, quick.local, quick.source_call, quick.origin) == (slow.meta, slow.local, slow.source_call, slow.origin) or slow.results() or slow.kind == "attachment"
+    if slow.kind != "attachment":
+        assert [view(block) for block in quick.blocks] == [view(block) for block in slow.blocks]
+
+
+def uuids(records: list[cc.Record]) -> list[str]:
+    return [record.uuid for record in records]
+
+
+def compare_readings(path: Path) -> int:
+    """Read a file both ways and compare all of it. Returns how many lines the fast path took."""
+    taken = []
+    real = cc.recognise
+    cc.recognise = lambda *given: taken.append(1) or found if (found := real(*given)) else None  # type: ignore[assignment,func-returns-value]
+    try:
+        quick = cc.read_transcript(str(path))
+    finally:
+        cc.recognise = real
+    slow = cc.read_transcript(str(path), whole=True)
+    assert (len(quick.records), len(quick.loose)) == (len(slow.records), len(slow.loose))
+    for one, other in zip(quick.records + quick.loose, slow.records + slow.loose):
+        known_to_both(one, other)
+    assert (quick.titles, quick.pin, quick.damaged, quick.size, quick.id) == (slow.titles, slow.pin, slow.damaged, slow.size, slow.id)
+    one, other = cc.read_conversation(quick), cc.read_conversation(slow)  # type: ignore[assignment]
+    for part in ("live", "earlier", "abandoned", "happened", "summaries"):
+        assert uuids(getattr(one, part)) == uuids(getattr(other, part)), part
+    assert (one.compactions, one.commands) == (other.compactions, other.commands)  # type: ignore[attr-defined]
+    assert [exchange.prompt for exchange in one.exchanges] == [exchange.prompt for exchange in other.exchanges]  # type: ignore[attr-defined]
+    quick.file.close()
+    slow.file.close()
+    return len(taken)
+
+
+def reports_of(compact: ModuleType, path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
+    """The report with the fast path and without; a refusal is its line."""
+
+    def report() -> str:
+        options = cc.parse_arguments(compact.build_parser(), ["--file", str(path)])
+        try:
+            return str(compact.report(options))
+        except cc.Refusal as refusal:
+            return f"refused: {refusal}"
+
+    monkeypatch.setattr("time.time", lambda: 1_800_000_000.0)
+    quick = report()
+    real = cc.read_transcript
+    with monkeypatch.context() as slow_path:
+        slow_path.setattr(cc, "read_transcript", lambda path, whole=False: real(path, whole=True))
+        slow_path.setattr(cc, "recognise", lambda *given: pytest.fail("the slow path was not taken"))
+        slow_path.setattr(cc, "kind_of_side_record", lambda data: pytest.fail("the slow path was not taken"))
+        return quick, report()
+
+
+def damaged(data: bytes, seed: int) -> bytes:
+    """The file after one to four faults of the kinds that happen to lines."""
+    dice = random.Random(seed)
+    lines = [line for line in data.split(b"\n") if line]
+    for _ in range(dice.randrange(1, 5)):
+        if not lines:
+            break
+        at = dice.randrange(len(lines))
+        fault = dice.choice(("cut", "cut", "behead", "glue", "glue", "stub", "drop", "duplicate", "reorder", "nul", "nul inside", "bom", "crlf", "blank", "flip", "spaces"))
+        if fault == "cut":
+            lines[at] = lines[at][:dice.randrange(len(lines[at]) + 1)]
+        elif fault == "behead":
+            lines[at] = lines[at][dice.randrange(len(lines[at]) + 1):]
+        elif fault == "glue" and at + 1 < len(lines):
+            lines[at:at + 2] = [lines[at] + lines[at + 1]]
+        elif fault == "stub" and at + 1 < len(lines):
+            lines[at:at + 2] = [lines[at][:dice.randrange(len(lines[at]) + 1)] + lines[at + 1]]
+        elif fault == "drop":
+            del lines[at]
+        elif fault == "duplicate":
+            lines.insert(dice.randrange(len(lines) + 1), lines[at])
+        elif fault == "reorder":
+            lines.insert(dice.randrange(len(lines)), lines.pop(at))
+        elif fault == "nul":
+            lines[at] = b"\0" * dice.choice((1, 4_096, 70_000)) + lines[at]
+        elif fault == "nul inside":
+            split = dice.randrange(len(lines[at]) + 1)
+            lines[at] = lines[at][:split] + b"\0" * 7 + lines[at][split:]
+        elif fault == "bom":
+            lines[at] = b"\xef\xbb\xbf" + lines[at]
+        elif fault == "crlf":
+            lines = [line.rstrip(b"\r") + b"\r" for line in lines]
+        elif fault == "blank":
+            lines.insert(at, dice.choice((b"", b"  ", b"\r", b"null", b"[]", b"{}")))
+        elif fault == "flip" and lines[at]:
+            split = dice.randrange(len(lines[at]))
+            lines[at] = lines[at][:split] + bytes([lines[at][split] ^ 1 << dice.randrange(8)]).replace(b"\n", b"\r") + lines[at][split + 1:]
+        elif fault == "spaces":
+            lines[at] = lines[at].replace(b'":', b'": ').replace(b',"', b', "')
+    return b"\n".join(lines) + dice.choice((b"\n", b"\n", b""))
+
+
+@pytest.fixture(params=[cc.EAGER_BYTES, 0], ids=["as it is", "also short lines"])
+def eager(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    monkeypatch.setattr(cc, "EAGER_BYTES", request.param)
+    yield request.param
+
+
+def test_there_are_sources() -> None:
+    assert len(SOURCES) >= 85
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_both_ways_read_the_same(path: Path, eager: int) -> None:
+    compare_readings(path)
+
+
+def test_the_fast_path_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cc, "EAGER_BYTES", 0)
+    assert sum(compare_readings(path) for path in SOURCES if "v332" in str(path)) >= 200
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_reports_are_byte_identical(path: Path, eager: int, monkeypatch: pytest.MonkeyPatch, config: Path) -> None:
+    quick, slow = reports_of(load_compact(monkeypatch), path, monkeypatch)
+    assert quick == slow
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_damaged_files_read_the_same(path: Path, eager: int, monkeypatch: pytest.MonkeyPatch, config: Path, tmp_path: Path) -> None:
+    compact, data = load_compact(monkeypatch), path.read_bytes()
+    for seed in SEEDS:
+        copy = tmp_path / f"{seed}.jsonl"
+        copy.write_bytes(damaged(data, seed))
+        try:
+            compare_readings(copy)
+            quick, slow = reports_of(compact, copy, monkeypatch)
+            assert quick == slow
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed} of {path.name}: {error}") from error
+
+
+# ------------------------------------------------------------------------------- lines made to look like what they are not
+
+
+HEAD = '{"parentUuid":null,"isSidechain":false,"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1",'
+TAIL = ',"uuid":"u1","timestamp":"2026-05-01T10:00:00.000Z","cwd":"/x","sessionId":"s","version":"2.1.332","gitBranch":"main"}\n'
+ATTACHMENT = '{"parentUuid":"p","isSidechain":false,"attachment":{"type":"file","content":'
+
+LOOKALIKES = {
+    "plain": HEAD + '"content":"out"}]}' + TAIL,
+    "an error": HEAD + '"content":"out","is_error":true}]}' + TAIL,
+    "says is_error in its text": HEAD + '"content":"\\"is_error\\":true"}]}' + TAIL,
+    "the result object says is_error": HEAD + '"content":"out"}]},"toolUseResult":{"is_error":true}' + TAIL,
+    "is_error false": HEAD + '"content":"out","is_error":false}]}' + TAIL,
+    "is_error deep in the content": HEAD + '"content":[{"type":"text","text":"x","is_error":true}]}]}' + TAIL,
+    "two results": HEAD + '"content":"out"},{"type":"tool_result","tool_use_id":"t2","content":"more"}]}' + TAIL,
+    "a text beside": HEAD + '"content":"out"},{"type":"text","text":"and I say"}]}' + TAIL,
+    "a picture beside": HEAD + '"content":"out"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}]}' + TAIL,
+    "refused": HEAD + '"content":"no","is_error":true}]},"toolUseResult":"User rejected tool use","toolDenialKind":"user-rejected"' + TAIL,
+    "refused, old": HEAD + '"content":"no","is_error":true}]},"toolUseResult":"User rejected tool use"' + TAIL,
+    "meta": HEAD + '"content":"out"}]},"isMeta":true' + TAIL,
+    "summary": HEAD + '"content":"out"}]},"isCompactSummary":true' + TAIL,
+    "uuid in the detail": HEAD + '"content":"out"}]},"toolUseResult":{"x":[{"y":[1]},"uuid"],"uuid":"other"}' + TAIL,
+    "detail that ends like a message": HEAD + '"content":"out"}]},"toolUseResult":{"a":{"content":[]},"uuid":"evil","timestamp":"2020-01-01T00:00:00.000Z"}' + TAIL,
+    "content that ends like a message": HEAD + '"content":[{"type":"x","y":{"z":[]},"uuid":"evil","timestamp":"2020-01-01T00:00:00.000Z"}]}]}' + TAIL,
+    "the id after the content": HEAD.replace('"tool_use_id":"t1",', "") + '"content":[{"tool_use_id":"inner"}],"tool_use_id":"t1"}]}' + TAIL,
+    "id inside the content only": HEAD.replace('"tool_use_id":"t1",', "") + '"content":[{"tool_use_id":"inner"}]}]}' + TAIL,
+    "an escaped id": HEAD.replace('"t1"', '"t\\u0031"') + '"content":"out"}]}' + TAIL,
+    "a key twice": HEAD + '"content":"out"}]}' + TAIL.replace('"uuid":"u1"', '"uuid":"u1","uuid":"u2"'),
+    "uuid again at the end": HEAD + '"content":"out"}]}' + TAIL.replace('"main"}', '"main","uuid":"u2"}'),
+    "the parent again at the end": HEAD + '"content":"out"}]}' + TAIL.replace('"main"}', '"main","parentUuid":"p2"}'),
+    "denial after the tail": HEAD + '"content":"out"}]}' + TAIL.replace('"main"}', '"main","toolDenialKind":"user-rejected"}'),
+    "origin": HEAD + '"content":"out"}]},"origin":{"kind":"human"}' + TAIL,
+    "the session of a fork": HEAD + '"content":"out"}]}' + TAIL.replace('"s"', '"other"'),
+    "attachment": ATTACHMENT + '"x"},"type":"attachment"' + TAIL,
+    "attachment in an attachment": ATTACHMENT + '{"a":1},"type":"attachment","uuid":"evil","timestamp":"2020-01-01T00:00:00.000Z"},"type":"attachment"' + TAIL,
+    "queued prompt": '{"parentUuid":"p","isSidechain":false,"attachment":{"type":"queued_command","prompt":"do it","commandMode":"prompt"},"type":"attachment"' + TAIL,
+    "attachment whose type comes twice": ATTACHMENT + '"x","type":"queued_command","commandMode":"prompt","prompt":"hey"},"type":"attachment"' + TAIL,
+    "a side record": '{"type":"queue-operation","operation":"enqueue","content":"x"}\n',
+    "a side record with a uuid": '{"type":"queue-operation","operation":"enqueue","uuid":"u9","content":"x"}\n',
+    "a user record, type first": '{"type":"user","message":{"role":"user","content":"hi"},"uuid":"u1","parentUuid":null}\n',
+    "two side records glued": '{"type":"mode","mode":"x"}{"type":"custom-title","customTitle":"glued"}\n',
+    "a title glued to a long side record": '{"type":"file-history-snapshot","x":"' + "y" * 3_000 + '"}{"type":"custom-title","customTitle":"glued"}\n',
+    "a long title glued to a side record": '{"type":"mode","mode":"x"}{"type":"custom-title","customTitle":"' + "g" * 3_000 + '"}\n',
+    "a stub and a record": HEAD + '"content":"half a th' + HEAD + '"content":"out"}]}' + TAIL,
+    "a stub and a side record": HEAD + '"content":"half a th{"type":"custom-title","customTitle":"glued"}\n',
+    "a side stub and a record": '{"type":"mode","mo' + HEAD + '"content":"out"}]}' + TAIL,
+    "a kind twice": '{"type":"mode","type":"custom-title","customTitle":"twice"}\n',
+    "an escaped kind": '{"type":"custom\\u002dtitle","customTitle":"escaped"}\n',
+    "a pin": '{"type":"last-prompt","leafUuid":"u1","explicit":true}\n',
+    "broken inside": HEAD + '"content":"out \\x bad"}]}' + TAIL,
+    "raw newline escape": HEAD + '"content":"tab\there"}]}' + TAIL,
+}
+
+
+@pytest.mark.parametrize("name", LOOKALIKES)
+@pytest.mark.parametrize("padding", [0, 5_000])
+def test_a_line_made_to_mislead(name: str, padding: int, eager: int, tmp_path: Path) -> None:
+    """Between a prompt and an answer, as it is and made long in the middle."""
+    line = LOOKALIKES[name]
+    if padding:
+        line = line.replace('"content":"', '"content":"' + "p" * padding, 1)
+    before = '{"parentUuid":null,"isSidechain":false,"type":"user","message":{"role":"user","content":"go"},"uuid":"p","timestamp":"2026-05-01T09:00:00.000Z","sessionId":"s"}\n'
+    after = '{"parentUuid":"u1","isSidechain":false,"type":"assistant","message":{"id":"m","role":"assistant","content":[{"type":"text","text":"done"}]},"uuid":"a","timestamp":"2026-05-01T11:00:00.000Z","sessionId":"s"}\n'
+    path = tmp_path / "s.jsonl"
+    path.write_bytes((before + line + after).encode("utf-8"))
+    compare_readings(path)
