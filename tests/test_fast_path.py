@@ -100,11 +100,9 @@ def reports_of(compact: ModuleType, path: Path, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr("time.time", lambda: 1_800_000_000.0)
     quick = report()
-    real = cc.read_transcript
+    real = cc.Transcript.take_line
     with monkeypatch.context() as slow_path:
-        slow_path.setattr(cc, "read_transcript", lambda path, whole=False: real(path, whole=True))
-        slow_path.setattr(cc, "recognise", lambda *given: pytest.fail("the slow path was not taken"))
-        slow_path.setattr(cc, "kind_of_side_record", lambda data: pytest.fail("the slow path was not taken"))
+        slow_path.setattr(cc.Transcript, "take_line", lambda transcript, offset, data, whole: real(transcript, offset, data, True))
         return quick, report()
 
 

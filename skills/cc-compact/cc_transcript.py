@@ -1182,7 +1182,10 @@ SECRET_HINT = re.compile(
 )
 SECRETS = (  # (kind, pattern); where a pattern has a group "keep", that much of the text stays. Each needs a SECRET_HINT
     ("private key", re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.S)),
-    ("authorization", re.compile(r"(?P<keep>\bAuthorization[\"']?\s*[:=]\s*[\"']?)(?:(?:Bearer|Basic|Token|Digest)\s+)?[^\s\"',;]{6,}", re.I)),
+    (
+        "authorization",
+        re.compile(r"(?P<keep>\bAuthorization[\"']?\s*[:=]\s*[\"']?)(?!\[masked)(?:(?:Bearer|Basic|Token|Digest)\s+)?[^\s\"',;]{6,}", re.I),
+    ),
     ("password in URL", re.compile(r"(?P<keep>\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{0,100}:)[^\s/@]{1,200}(?=@)", re.I)),
     ("api key", re.compile(r"\b(?:sk|pk|rk)[-_](?:ant-|live_|test_|proj-)?[A-Za-z0-9_-]{20,}")),
     (
