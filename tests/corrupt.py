@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Union
 
 Json = dict[str, Any]
 Lines = list[bytes]  # without their line ends
-Place = tuple[Any, Union[str, int]]  # a container and a key or index into it
+Place = tuple[Any, Any]  # a container and a key or index into it
 
 OPENERS = (b"[", b'{"a":', b'[{"a":')  # of nested values
 DEEP = 100_000  # levels of nesting; no parser of Python's follows that far
@@ -28,21 +28,32 @@ LONG_NUMBER = 5_000  # digits; above 4,300 Python refuses to convert them
 LONG_TEXT = 200_000  # characters
 
 VALUES: tuple[object, ...] = (  # what a field may hold instead of what it should
-    None, True, False, 0, -1, 3, 2**63, 10**400, -1.5, 1e308, "", "x", "  ", "null", "\x00", "a\x00b\x1b[31mred\x1b[0m", "\ud800", "ok\udfff\ud83d", "\ufffe\uffff",
+    None, True, False, 0, -1, 3, 2**63, 10**400, -1.5, 1e308, "", "x", "  ", "null", "\x00", "a\x00b\x1b[31mred\x1b[0m",
+    "\ud800", "ok\udfff\ud83d", "\ufffe\uffff",
     "\u2028\u2029\x85", "]]>", "</user>", "<![CDATA[", "&#0;", [], {}, [[]], [None], [{}], ["x", 3, None], {"": None}, {"type": "text"},
-    {"type": "text", "text": 5}, [{"type": "tool_use"}], [{"type": "tool_result", "content": [None, 3, {"type": "image"}]}], {"a": {"b": [1, {"c": "d"}]}},
+    {"type": "text", "text": 5}, [{"type": "tool_use"}], [{"type": "tool_result", "content": [None, 3, {"type": "image"}]}],
+    {"a": {"b": [1, {"c": "d"}]}},
 )
 TIMES: tuple[object, ...] = (
     None, "", "yesterday", "2026-13-45T99:99:99Z", "2026-11-30", "2026-11-30T03:34:57", "2026-11-30T03:34:57+14:00", "0001-01-01T00:00:00Z",
-    "9999-12-31T23:59:59.999Z", "99999-01-01T00:00:00Z", "2026-11-30T03:34:57.123456789Z", "-2026-11-30T03:34:57Z", 1796009697903, 10**30, -1, 1e300, [], {},
+    "9999-12-31T23:59:59.999Z", "99999-01-01T00:00:00Z", "2026-11-30T03:34:57.123456789Z", "-2026-11-30T03:34:57Z",
+    1796009697903, 10**30, -1, 1e300, [], {},
 )
 STRANGERS: tuple[bytes, ...] = (  # lines that are JSON, or nearly, but no record
-    b"null", b"true", b"3", b'"text"', b"[]", b"{}", b"[1,2,{}]", b"NaN", b"-Infinity", b"1e999", b"{", b"}", b'{"type":', b'{"type":"user"}', b"\xef\xbb\xbf{}",
+    b"null", b"true", b"3", b'"text"', b"[]", b"{}", b"[1,2,{}]", b"NaN", b"-Infinity", b"1e999", b"{", b"}", b'{"type":',
+    b'{"type":"user"}', b"\xef\xbb\xbf{}",
     b'{"type":"user","type":"assistant"}', b'{"parentUuid":null}', b"not json at all", b"# comment", b"<<<<<<< HEAD", b"\x1f\x8b\x08\x00binary",
     b'{"type":"user","uuid":"u1","message":{"role":"user","content":"no time, no parent"}}', b'{"type":"summary","summary":3,"leafUuid":[]}',
     b'{"type":"custom-title","customTitle":{"a":1},"sessionId":[]}', b'{"type":"last-prompt","leafUuid":{},"explicit":"yes"}',
     b'{"type":"queue-operation","operation":7,"content":[1]}', b'{"type":["user"],"uuid":"u2","parentUuid":null}',
 )
+
+
+TOOLS = (
+    "Bash", "Edit", "Write", "TodoWrite", "TaskCreate", "TaskUpdate", "Agent", "AskUserQuestion", "ExitPlanMode", "MultiEdit", "NotebookEdit", "", None, 5,
+)
+INPUTS = ("todos", "file_path", "notebook_path", "command", "questions", "plan", "taskId", "status", "subject", "prompt", "description", "edits", "content")
+DETAILS = ("answers", "structuredPatch", "task", "taskId", "gitOperation", "content", "newTodos", "stdout", "filePath", "plan", "agentId", "file")
 
 
 class Damaged(NamedTuple):
@@ -217,7 +228,10 @@ def long_number(lines: Lines, chance: random.Random) -> Lines:
 def twice_the_key(lines: Lines, chance: random.Random) -> Lines:
     at = at_random(lines, chance)
     extra = chance.choice((b'"uuid":3', b'"type":"user"', b'"message":null', b'"parentUuid":"x"', b'"isSidechain":true'))
-    return [*lines[:at], lines[at].rstrip(b"}") + b"," + extra + b"}" * (len(lines[at]) - len(lines[at].rstrip(b"}"))), *lines[at + 1:]] if lines else lines
+    if not lines:
+        return lines
+    bare = lines[at].rstrip(b"}")
+    return [*lines[:at], bare + b"," + extra + b"}" * (len(lines[at]) - len(bare)), *lines[at + 1:]]
 
 
 # ------------------------------------------------------------------------------------------------ the sense: records
@@ -256,7 +270,7 @@ def places_of(value: Any) -> list[Place]:
         box = queue.pop()
         if not isinstance(box, (dict, list)):
             continue
-        inner: list[Place] = [(box, key) for key in (box if isinstance(box, dict) else range(len(box)))]
+        inner: list[Place] = [(box, key) for key in (list(box) if isinstance(box, dict) else range(len(box)))]
         found += inner
         queue += [box[key] for _, key in inner]
     return found
@@ -366,12 +380,14 @@ def every_flag(records: list[Json], chance: random.Random) -> None:
 def other_kinds(records: list[Json], chance: random.Random) -> None:
     """Records that are what they were not: boundaries in odd places, user records that answer, kinds that nobody knows."""
     for record in records:
+        own, parent = record.get("uuid"), record.get("parentUuid")
+        segment = {"preservedSegment": {"headUuid": own, "anchorUuid": own, "tailUuid": parent}}
         record.update(chance.choice((
-            {"type": "system", "subtype": "compact_boundary"}, {"type": "system", "subtype": "compact_boundary", "parentUuid": None, "compactMetadata": {
-                "preservedSegment": {"headUuid": record.get("uuid"), "anchorUuid": record.get("uuid"), "tailUuid": record.get("parentUuid")}}},
-            {"type": "user", "isCompactSummary": True}, {"type": "assistant"}, {"type": "user"}, {"type": "attachment", "attachment": {
-                "type": "queued_command", "commandMode": "prompt", "prompt": odd_value(chance)}},
-            {"type": "last-prompt", "leafUuid": record.get("uuid"), "explicit": True}, {"type": "brand-new-kind"}, {"type": "progress"})))
+            {"type": "system", "subtype": "compact_boundary"},
+            {"type": "system", "subtype": "compact_boundary", "parentUuid": None, "compactMetadata": segment},
+            {"type": "user", "isCompactSummary": True}, {"type": "assistant"}, {"type": "user"},
+            {"type": "attachment", "attachment": {"type": "queued_command", "commandMode": "prompt", "prompt": odd_value(chance)}},
+            {"type": "last-prompt", "leafUuid": own, "explicit": True}, {"type": "brand-new-kind"}, {"type": "progress"})))
 
 
 @on_records
@@ -387,18 +403,20 @@ def long_texts(records: list[Json], chance: random.Random) -> None:
 @on_records
 def odd_input(records: list[Json], chance: random.Random) -> None:
     """Calls with names and inputs of any shape, results that answer no call, details of the wrong kind."""
-    names = ("Bash", "Edit", "Write", "TodoWrite", "TaskCreate", "TaskUpdate", "Agent", "AskUserQuestion", "ExitPlanMode", "MultiEdit", "NotebookEdit", "", None, 5)
     for record in records:
         for block in blocks_of(record.get("message")):
             if block.get("type") == "tool_use":
-                block["name"] = chance.choice(names)
-                block["input"] = chance.choice((odd_value(chance), {"todos": odd_value(chance), "file_path": odd_value(chance), "command": odd_value(chance),
-                                                          "questions": odd_value(chance), "plan": odd_value(chance), "taskId": odd_value(chance),
-                                                          "prompt": odd_value(chance), "edits": odd_value(chance)}))
+                block["name"] = chance.choice(TOOLS)
+                block["input"] = odd_fields(INPUTS, chance)
         if "toolUseResult" in record:
-            record["toolUseResult"] = chance.choice((odd_value(chance), {"answers": odd_value(chance), "structuredPatch": odd_value(chance), "task": odd_value(chance),
-                                                               "gitOperation": chance.choice((odd_value(chance), {"commit": 3, "pr": [], "push": {"branch": {}}})),
-                                                               "content": odd_value(chance), "newTodos": odd_value(chance), "stdout": odd_value(chance)}))
+            record["toolUseResult"] = odd_fields(DETAILS, chance)
+            if isinstance(record["toolUseResult"], dict) and chance.random() < 0.5:
+                record["toolUseResult"]["gitOperation"] = odd_fields(("commit", "push", "pr"), chance)
+
+
+def odd_fields(names: Sequence[str], chance: random.Random) -> Any:
+    """An object with odd values in these fields, or now and then one odd value instead."""
+    return {name: odd_value(chance) for name in names} if chance.random() < 0.7 else odd_value(chance)
 
 
 def field_names(data: bytes) -> list[str]:
@@ -419,16 +437,19 @@ def with_field(data: bytes, name: str, value: object) -> bytes:
 
 
 ON_BYTES: tuple[Callable[[bytes, random.Random], bytes], ...] = (
-    cut_end, cut_start, cut_out, flip_bytes, spoil_structure, nul_run, nul_over, no_utf8, odd_characters, escapes, byte_order_mark, windows_line_ends,
-    no_last_line_end, nothing,
+    cut_end, cut_start, cut_out, flip_bytes, spoil_structure, nul_run, nul_over, no_utf8, odd_characters, escapes, byte_order_mark,
+    windows_line_ends, no_last_line_end, nothing,
 )
 ON_LINES: tuple[Callable[[Lines, random.Random], Lines], ...] = (
-    glue_lines, glue_stub, break_line, swap_lines, shuffle_lines, drop_lines, repeat_lines, blank_lines, strangers, deep_line, long_number, twice_the_key,
-    missing_fields, wrong_types, one_field_everywhere, wrong_message, wrong_times, wrong_links, ring, same_ids, every_flag, other_kinds, long_texts, odd_input,
+    glue_lines, glue_stub, break_line, swap_lines, shuffle_lines, drop_lines, repeat_lines, blank_lines, strangers, deep_line, long_number,
+    twice_the_key, missing_fields, wrong_types, one_field_everywhere, wrong_message, wrong_times, wrong_links, ring, same_ids, every_flag,
+    other_kinds, long_texts, odd_input,
 )
 RARE = frozenset((nothing, long_texts, byte_order_mark, shuffle_lines))  # they leave little for other damage to show, or are slow
-AGAIN = frozenset((cut_out, spoil_structure, nul_run, no_utf8, odd_characters, escapes, glue_lines, glue_stub, break_line, wrong_types, missing_fields, wrong_message,
-                   odd_input))  # these may strike several times
+AGAIN = frozenset((  # these may strike several times
+    cut_out, spoil_structure, nul_run, no_utf8, odd_characters, escapes, glue_lines, glue_stub, break_line, wrong_types, missing_fields,
+    wrong_message, odd_input,
+))
 
 
 def on_lines(kind: Callable[[Lines, random.Random], Lines], data: bytes, chance: random.Random) -> bytes:

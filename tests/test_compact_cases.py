@@ -442,8 +442,11 @@ def test_51_what_is_left_out_is_said_with_a_number(run_script: Run, giant: Path)
     assert len(run_script(COMPACT, "--file", giant).stdout.decode().encode("utf-16-le")) // 2 < 30_000
 
 
-def test_51_head_and_tail_of_the_giant_are_kept(run_script: Run, giant: Path) -> None:
-    report = report_of(run_script, giant, "--first", "12", "--last", "3", "--middle", "0")
+def test_51_head_and_tail_of_the_giant_are_kept(run_script: Run, giant: Path, tmp_path: Path) -> None:
+    """Of the session's first 12 turns alone: among 400 the room goes to a line for each prompt."""
+    opening = tmp_path / "opening.jsonl"
+    opening.write_bytes(b"".join(giant.read_bytes().split(b"\n")[at] + b"\n" for at in range(24)))
+    report = report_of(run_script, opening, "--first", "12")
     (prompt,) = [said for said, _ in exchanges(report) if said.startswith("turn 10 ")]
     assert prompt.endswith("LAST-LINE-OF-GIANT")
     assert re.search(r"\[… \d{3},\d{3} characters, cut …\]", prompt)

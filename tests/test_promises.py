@@ -26,7 +26,7 @@ import time
 import traceback
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, Optional
 from unittest import mock
@@ -47,13 +47,15 @@ DEFAULT_BOUNDS = {"compact_session.py": 28_000, "query_session.py": 10_000, "for
 WRITERS = frozenset(("fork_session.py",))  # scripts that leave a new file beside their source
 
 OPTIONS: dict[str, tuple[Sequence[str], ...]] = {  # what each script is called with, beside the file; one is chosen by the seed
-    "compact_session.py": ((), (), ("--first", "0", "--last", "1", "--middle", "0"), ("--first", "40", "--last", "40", "--maxlen", "100000"), ("--show-secrets",)),
+    "compact_session.py": (
+        (), (), ("--first", "0", "--last", "1", "--middle", "0"), ("--first", "40", "--last", "40", "--maxlen", "100000"), ("--show-secrets",)),
     "query_session.py": (
-        ("--keyword", "the a question"), ("--keyword", '"the tarn" é'), ("--regexp", "a.{0,40}b"), ("--regexp", "."), ("--glob", "*e*r*"), ("--turn", "1-3"),
-        ("--list",), ("--keyword", "the", "--type", "user,agent,output,thinking,summary", "--limit", "50", "--truncate", "5000"),
+        ("--keyword", "the a question"), ("--keyword", '"the tarn" é'), ("--regexp", "a.{0,40}b"), ("--regexp", "."),
+        ("--glob", "*e*r*"), ("--turn", "1-3"), ("--list",), ("--keyword", "the", "--type", "user,agent,output,thinking,summary", "--limit", "50", "--truncate", "5000"),
         ("--keyword", "a", "--only", "abandoned"), ("--keyword", "e", "--since", "2020-01-01", "--until", "3d")),
     "fork_session.py": (
-        (), (), ("--exact",), ("--compact",), ("--last", "2"), ("--up-to", "1"), ("--redact",), ("--dry-run",), ("--keep-last", "0", "--tool-chars", "10"),
+        (), (), ("--exact",), ("--compact",), ("--last", "2"), ("--up-to", "1"), ("--redact",), ("--dry-run",),
+        ("--keep-last", "0", "--tool-chars", "10"),
         ("--compact", "--keep-last", "1", "--summary-tokens", "500"), ("--key", "salt", "--name", "A name <&>")),
 }
 
@@ -66,13 +68,13 @@ class Source(NamedTuple):
     data: bytes
 
 
-@lru_cache(maxsize=None)
+@cache
 def sources() -> tuple[Source, ...]:
     """Every fixture and case, and two sessions with what those lack: task lists, plans, commits, answers, refusals with a reason."""
     paths = sorted(path for path in (*HERE.glob("fixtures/*/projects/*/*.jsonl"), *HERE.glob("cases/*/**/*.jsonl")) if "subagents" not in path.parts)
-    made = [(seed, planted_session(seed, 40)) for seed in (1, 2)]
+    made = [planted_session(seed, 40) for seed in (1, 2)]
     return (*(Source(path.name, "/".join(path.relative_to(HERE).parts[:2]), path.read_bytes()) for path in paths),
-            *(Source(f"{session.id}.jsonl", f"planted session {seed}", "".join(f"{line}\n" for line in session.lines).encode()) for seed, session in made))
+            *(Source(f"{session.id}.jsonl", "planted session", "".join(f"{line}\n" for line in session.lines).encode()) for session in made))
 
 
 class Run(NamedTuple):
@@ -98,7 +100,8 @@ class Trial(NamedTuple):
         """The arguments beside the file; the bound is often the default."""
         chance = random.Random(f"options {self.seed} {self.script.name}")
         chosen = list(chance.choice(OPTIONS[self.script.name]))
-        return [*chosen, *chance.choice(((), ("--max-chars", str(chance.choice((2_000, chance.randint(2_000, 6_000), chance.randint(2_000, 40_000)))))))]
+        bound = chance.choice((2_000, chance.randint(2_000, 6_000), chance.randint(2_000, 40_000)))
+        return [*chosen, "--max-chars", str(bound)] if chance.random() < 0.5 else chosen
 
     def bound(self) -> int:
         options = self.options()
@@ -121,7 +124,7 @@ TIGHT = {script: tight_seed(script) for script in OPTIONS}
 # ------------------------------------------------------------------------------------------------ running
 
 
-@lru_cache(maxsize=None)
+@cache
 def entry_point(script: Path) -> Callable[[list[str]], Optional[int]]:
     """The script's `main`, with the shared module that stands beside it, not another script's."""
     before = sys.modules.pop("cc_transcript", None)
@@ -162,7 +165,7 @@ def in_this_process(script: Path, arguments: list[str], config: Path) -> Run:
                 raise
             status = None
             err.write(traceback.format_exc())
-    return Run(status, out.buffer.getvalue(), err.buffer.getvalue(), time.monotonic() - start)  # type: ignore[attr-defined]
+    return Run(status, out.buffer.getvalue(), err.buffer.getvalue(), time.monotonic() - start)
 
 
 def in_a_process(script: Path, arguments: list[str], config: Path) -> Run:
@@ -310,7 +313,7 @@ def test_promises_hold_on_damaged_transcripts(script: Path) -> None:
     assert [f"{trial}: {fault}" for trial in trials for fault in faults(trial, trial.damaged())] == []
 
 
-@lru_cache(maxsize=None)
+@cache
 def fields() -> tuple[tuple[str, Source], ...]:
     """Every field that occurs, with the smallest transcript that has it."""
     smallest: dict[str, Source] = {}
@@ -345,8 +348,9 @@ def test_a_closed_pipe_is_silent(script: Path, tmp_path: Path) -> None:
     source = max(sources(), key=lambda source: len(source.data))
     target = tmp_path / source.file
     target.write_bytes(source.data)
-    with subprocess.Popen([sys.executable, str(script), "--file", str(target), *OPTIONS[script.name][0]], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, cwd=tmp_path, env=clean_environment(tmp_path)) as process:
+    command = [sys.executable, str(script), "--file", str(target), *OPTIONS[script.name][0]]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path,
+                          env=clean_environment(tmp_path)) as process:
         assert process.stdout and process.stderr
         process.stdout.close()
         assert process.stderr.read() == b""
@@ -408,7 +412,8 @@ def main() -> int:
     scripts = [script for script in SCRIPTS if given.script in (None, script.name)]
     broken = 0
     if given.fields:
-        for broken, line in enumerate((line for script in scripts for line in field_trials(script, VALUES)), 1):
+        for line in (line for script in scripts for line in field_trials(script, VALUES)):
+            broken += 1
             print(line, flush=True)
         return 1 if broken else 0
     for seed in range(given.start, given.start + given.seeds):

@@ -278,6 +278,14 @@ def parse_line(data: bytes) -> Parsed:
     return Parsed(objects, damaged)
 
 
+def parse_string(data: bytes) -> list[str]:
+    """The text of a JSON string, as a list that is empty where it is none."""
+    try:
+        return [string(DECODER.decode(data.decode("utf-8", "replace")))]
+    except ValueError:
+        return []
+
+
 def string(value: object) -> str:
     """`value` if it is text, else the empty string."""
     return value if isinstance(value, str) else ""
@@ -548,6 +556,9 @@ CHAIN_HEAD = re.compile(
     rb'(?:"type":"(user)","message":\{"role":"user","content":\[\{(?:"type":"tool_result"|"tool_use_id":")|"attachment":\{"type":"([a-z_]+)")'
 )
 LINK_TAIL = re.compile(rb',"uuid":"([^"\\]{1,64})","timestamp":"([^"\\]{1,40})"')
+PLACE_TAIL = re.compile(
+    rb'(?:"entrypoint":"([^"\\]*)",)?"cwd":("(?:[^"\\]|\\.)*"),"sessionId":"([^"\\]*)",(?:"version":"[^"\\]*",)?"gitBranch":("(?:[^"\\]|\\.)*")'
+)
 CALL_ID = re.compile(rb'"tool_use_id":"([^"\\]*)"')
 
 
@@ -578,7 +589,7 @@ def recognise(transcript: Transcript, offset: int, data: bytes) -> Optional[Reco
     reading of whole lines gives the same records.
     """
     head = CHAIN_HEAD.match(data, 0, 1024)
-    if not head or not data.endswith((b'"}\n', b'"}\r\n')) or data.find(b'"gitBranch":"', len(data) - 512) < 0:
+    if not head or not data.endswith((b'"}\n', b'"}\r\n')):
         return None
     if data.find(b'{"parentUuid":', 1) >= 0:  # a stub with another record glued to it
         return None
@@ -602,7 +613,14 @@ def recognise(transcript: Transcript, offset: int, data: bytes) -> Optional[Reco
         head[2] == b"true",
         link[2].decode("utf-8", "replace"),
     )
-    record.session = transcript.session_hint
+    place = PLACE_TAIL.search(data, max(at, len(data) - 1024))
+    if not place or data.find(b'}{"', place.end()) >= 0:
+        return None
+    record.entrypoint, record.session = (
+        intern_string((place[1] or b"").decode("utf-8", "replace")),
+        intern_string(place[3].decode("utf-8", "replace")),
+    )
+    record.cwd, record.branch = (intern_string(next(iter(parse_string(value)), "")) for value in (place[2], place[4]))
     if attachment:
         record.subtype = attachment.decode("latin-1")
         return record
@@ -629,7 +647,6 @@ class Transcript:
     def __init__(self, path: str, file: IO[bytes]) -> None:
         self.path, self.file = path, file
         self.id = os.path.splitext(os.path.basename(path))[0]
-        self.session_hint = sys.intern(self.id)
         self.records: list[Record] = []
         self.loose: list[Record] = []  # chain kinds without a uuid: they have a place in the file but no link
         self.titles: dict[str, str] = {}
@@ -843,6 +860,12 @@ def has_turn(path: list[Record]) -> bool:
     return any(record.kind in ("user", "assistant") for record in path)
 
 
+def kept_prefix(boundary: Record) -> bool:
+    """Whether a compaction kept what stands before it and took what follows: the anchor is the boundary itself."""
+    kept, anchor, segment = boundary.compaction or Compaction(None, "", None)
+    return boundary.uuid in (anchor if kept is not None else "", segment[1] if segment else "")
+
+
 class Links:
     """All records of a transcript by uuid. Of a uuid that stands in the file more than once the last copy counts, links and
     content, in the place of the first (measured)."""
@@ -1018,9 +1041,12 @@ class Chain:
         """The last record that a later compaction took away: its logical parent, unless that is only an old row written again."""
         named = self.by_uuid.get(boundary.logical_parent or "")
         since = self.boundary.line if self.boundary else -1
+        latest = next((record for record in reversed(self.main) if record.line < boundary.line and record.session == boundary.session), None)
+        if named and latest and kept_prefix(boundary) and any(record is named for record in self.walk(latest)):
+            return latest  # "summarize from here" names the end of what it kept, and what it took away follows
         if named and (named.line > since or self.last_line[named.uuid] < since):
             return named
-        return next((record for record in reversed(self.main) if record.line < boundary.line and record.session == boundary.session), None)
+        return latest
 
     def with_parallels(self, path: list[Record]) -> list[Record]:
         """`path` and what hangs beside it, in the order the client sends it (measured).
@@ -1061,13 +1087,14 @@ class Chain:
     def loose_ends(self, record: Record, beside: dict[str, list[Record]]) -> list[Record]:
         """Attachments and system records below `record` that no user or assistant record follows."""
         found: list[Record] = []
-        waiting = [child for child in beside.get(record.uuid, ()) if child.kind in ("attachment", "system")]
-        for child in waiting:
-            branch, ends = [child], True
-            for step in branch:
-                below = beside.get(step.uuid, ())
-                ends = ends and all(other.kind in ("attachment", "system") for other in below) and len(branch) < 10_000
-                branch += below if ends else ()
+        seen = {record.uuid}
+        for child in beside.get(record.uuid, ()):
+            branch, ends = [child], child.kind in ("attachment", "system")
+            for step in branch if ends else ():
+                below = [other for other in beside.get(step.uuid, ()) if other.uuid not in seen]
+                seen.update(other.uuid for other in below)
+                ends = ends and all(other.kind in ("attachment", "system") for other in below)
+                branch += below
             found += branch if ends else ()
         return found
 
@@ -1200,7 +1227,7 @@ SECRETS = (  # (kind, pattern); where a pattern has a group "keep", that much of
         "secret",
         re.compile(
             r"(?P<keep>(?:secret|token|passwd|password|api_?key|access_?key|private_?key|_key|credential)s?[\"']?\s*[=:]\s*[\"']?)"
-            r"(?!\[masked)(?=[^\s\"',;&]*[0-9])[^\s\"',;&]{12,}",
+            r"(?!\[masked)(?=[^\s\"',;&]{0,200}[0-9])[^\s\"',;&]{12,}",
             re.I,
         ),
     ),
@@ -1537,6 +1564,10 @@ def serve(parser: Parser, job: Callable[[argparse.Namespace], str], argv: Option
         sys.stdout.buffer.flush()
     except BrokenPipeError:  # the reader has seen enough; the interpreter must not complain at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(f"{parser.prog}: cannot write the report to standard output: {error.strerror}; nothing else was changed", file=sys.stderr)
+        return 1
     return 0
 
 
