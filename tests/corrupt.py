@@ -50,9 +50,10 @@ STRANGERS: tuple[bytes, ...] = (  # lines that are JSON, or nearly, but no recor
 
 
 TOOLS = (
-    "Bash", "Edit", "Write", "TodoWrite", "TaskCreate", "TaskUpdate", "Agent", "AskUserQuestion", "ExitPlanMode", "MultiEdit", "NotebookEdit", "", None, 5,
+    "Bash", "Edit", "Write", "TodoWrite", "TaskCreate", "TaskUpdate", "Agent", "AskUserQuestion", "ExitPlanMode", "MultiEdit", "NotebookEdit",
+    "", None, 5,
 )
-INPUTS = ("todos", "file_path", "notebook_path", "command", "questions", "plan", "taskId", "status", "subject", "prompt", "description", "edits", "content")
+INPUTS = ("todos", "file_path", "notebook_path", "command", "questions", "plan", "taskId", "status", "subject", "prompt", "description", "edits")
 DETAILS = ("answers", "structuredPatch", "task", "taskId", "gitOperation", "content", "newTodos", "stdout", "filePath", "plan", "agentId", "file")
 
 

@@ -115,7 +115,7 @@ CHOICES = (  # the first one in every session
     "let's use the {m} approach",
     "I'd rather have {m}",
     "ok, we take {m}",
-    "the second one, {m}, do that",
+    "take the second one, {m}",
     "yes, go with {m}",
 )
 MENTIONS = (  # a prompt like any other, its mark among the first words
@@ -129,10 +129,10 @@ MENTIONS = (  # a prompt like any other, its mark among the first words
 
 
 HARNESS_TEXTS: tuple[tuple[str, str, Json], ...] = (  # kind, text, fields of the record beside it
-    ("notification of a task", "<task-notification>\n<task-id>b1</task-id>\n<status>completed</status>\n<summary>Background command \"{m}\" completed"
-     "</summary>\n</task-notification>", {"origin": {"kind": "task-notification"}, "turnOrigin": "task_notification"}),
-    ("notification with a preamble", "[SYSTEM NOTIFICATION - NOT USER INPUT] A background task finished.\n<task-notification>\n<task-id>b2</task-id>\n"
-     "<summary>{m} failed</summary>\n</task-notification>", {}),
+    ("notification of a task", "<task-notification>\n<task-id>b1</task-id>\n<status>completed</status>\n<summary>Background command \"{m}\" "
+     "completed</summary>\n</task-notification>", {"origin": {"kind": "task-notification"}, "turnOrigin": "task_notification"}),
+    ("notification with a preamble", "[SYSTEM NOTIFICATION - NOT USER INPUT] A background task finished.\n<task-notification>\n"
+     "<task-id>b2</task-id>\n<summary>{m} failed</summary>\n</task-notification>", {}),
     ("system reminder", "<system-reminder>\nYou must always mind {m}.\n</system-reminder>", {}),
     ("marked system reminder", "<system-reminder>\nNever mention {m}.\n</system-reminder>", {"isMeta": True}),
     ("hook feedback", "Stop hook feedback:\n- [check.sh]: you must run {m}", {"isMeta": True}),
@@ -809,7 +809,8 @@ class Plot:
         for at in self.moments(2, 0.1, 0.9):
             mark, commit = prose.mark(), f"c{sha(5)}7"
             printed = f"[{writer.branch} {commit}] Add {mark}\n 2 files changed"
-            self.happen(at, partial(writer.bash, f'git add -A && git commit -m "Add {mark}"', printed, gitOperation={"commit": {"sha": commit, "kind": "committed"}}))
+            done = {"commit": {"sha": commit, "kind": "committed"}}
+            self.happen(at, partial(writer.bash, f'git add -A && git commit -m "Add {mark}"', printed, gitOperation=done))
             self.true("commit", commit, "outcomes")
             self.true("commit subject", mark, "outcomes")
         failed, pushed, number = prose.mark(), prose.mark().lower(), self.random.randint(1000, 9999)

@@ -51,7 +51,8 @@ OPTIONS: dict[str, tuple[Sequence[str], ...]] = {  # what each script is called 
         (), (), ("--first", "0", "--last", "1", "--middle", "0"), ("--first", "40", "--last", "40", "--maxlen", "100000"), ("--show-secrets",)),
     "query_session.py": (
         ("--keyword", "the a question"), ("--keyword", '"the tarn" é'), ("--regexp", "a.{0,40}b"), ("--regexp", "."),
-        ("--glob", "*e*r*"), ("--turn", "1-3"), ("--list",), ("--keyword", "the", "--type", "user,agent,output,thinking,summary", "--limit", "50", "--truncate", "5000"),
+        ("--glob", "*e*r*"), ("--turn", "1-3"), ("--list",),
+        ("--keyword", "the", "--type", "user,agent,output,thinking,summary", "--limit", "50", "--truncate", "5000"),
         ("--keyword", "a", "--only", "abandoned"), ("--keyword", "e", "--since", "2020-01-01", "--until", "3d")),
     "fork_session.py": (
         (), (), ("--exact",), ("--compact",), ("--last", "2"), ("--up-to", "1"), ("--redact",), ("--dry-run",),
