@@ -25,7 +25,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Optional
+from typing import Any, NamedTuple, Optional
 
 Json = dict[str, Any]
 
@@ -73,12 +73,6 @@ WEAK_CUES = (  # what people also say without setting a rule, correcting or choo
     "the {a} {n} always {v} on the {d}th",
     "let's go through the {n} once more",
     "the {n} never gets {a} that way, as far as I know",
-    "you never know with a {a} {n}",
-    "no idea why the {a} {n} {v} it",
-    "we must have seen {d} {n}s by now",
-    "I always forget where the {n} is",
-    "wrong or not, the {n} {v} the {n}",
-    "don't you find the {n} {a}?",
 )
 RULES = (  # the first four in every session
     "never touch the {m} folder",
@@ -87,36 +81,20 @@ RULES = (  # the first four in every session
     "don't rename the {m} table",
     "from now on never write {m} in upper case",
     "do not add a dependency on {m}",
-    "the {m} header must be in every file",
-    "the {m} table must not be renamed",
-    "please always run {m} first",
-    "ok, but never touch {m} without asking",
-    "we must keep {m} as it is",
-    "I don't want {m} renamed",
-    "remember, always close {m} at the end",
 )
-CORRECTIONS = (  # the first three in every session
+CORRECTIONS = (
     "no, the {m} parser is the right one",
     "that's wrong, use {m} instead",
     "stop, not that one, I meant {m}",
     "no, not like this: {m} goes first",
     "that is not what I asked for, I wanted {m}",
     "wrong file, it is {m}",
-    "hm, no. take {m}",
-    "that broke {m}, put it back",
-    "I said {m}, not the other one",
-    "you forgot {m}",
-    "undo that, {m} was right",
 )
-CHOICES = (  # the first one in every session
+CHOICES = (
     "let's go with {m}",
     "I prefer the {m} variant",
     "option B then, the {m} one",
     "let's use the {m} approach",
-    "I'd rather have {m}",
-    "ok, we take {m}",
-    "take the second one, {m}",
-    "yes, go with {m}",
 )
 MENTIONS = (  # a prompt like any other, its mark among the first words
     "look into {m} next",
@@ -125,21 +103,6 @@ MENTIONS = (  # a prompt like any other, its mark among the first words
     "and {m}, how far is it",
     "write a test for {m}",
     "explain {m} to me",
-)
-
-
-HARNESS_TEXTS: tuple[tuple[str, str, Json], ...] = (  # kind, text, fields of the record beside it
-    ("notification of a task", "<task-notification>\n<task-id>b1</task-id>\n<status>completed</status>\n<summary>Background command \"{m}\" "
-     "completed</summary>\n</task-notification>", {"origin": {"kind": "task-notification"}, "turnOrigin": "task_notification"}),
-    ("notification with a preamble", "[SYSTEM NOTIFICATION - NOT USER INPUT] A background task finished.\n<task-notification>\n"
-     "<task-id>b2</task-id>\n<summary>{m} failed</summary>\n</task-notification>", {}),
-    ("system reminder", "<system-reminder>\nYou must always mind {m}.\n</system-reminder>", {}),
-    ("marked system reminder", "<system-reminder>\nNever mention {m}.\n</system-reminder>", {"isMeta": True}),
-    ("hook feedback", "Stop hook feedback:\n- [check.sh]: you must run {m}", {"isMeta": True}),
-    ("message of another session", '<cross-session-message from="west">use {m}</cross-session-message>', {"origin": {"kind": "peer"}}),
-    ("message of a teammate", '<teammate-message teammate_id="east">never {m}</teammate-message>', {}),
-    ("output of a local command", "<local-command-stdout>Set to {m}</local-command-stdout>", {"rowSource": "local"}),
-    ("opened file", "<ide_opened_file>The user opened the file /src/{m} in the IDE.</ide_opened_file>", {}),
 )
 
 
@@ -367,7 +330,7 @@ class Writer:
         self.side("queue-operation", operation="enqueue", timestamp=typed, content=text)
         self.side("queue-operation", operation="remove", timestamp=self.stamp(), content=text, reason="absorbed_mid_turn", commandUuid=source,
                   deliveryId=delivery)
-        human: Json = {"humanTurn": True} if mode == "prompt" else {"rowSource": "recorded"}
+        human = {"humanTurn": True} if mode == "prompt" else {"rowSource": "recorded"}
         self.attachment({"type": "queued_command", "prompt": text, "source_uuid": source, "delivery_id": delivery, "commandMode": mode,
                          "origin": {"kind": kind}, "timestamp": typed, **human}, {"rendered": [{"content": text}], "renderedRole": "system"})
 
@@ -492,8 +455,7 @@ class Writer:
         """An edit that went through."""
         old, new = self.prose.code(2), self.prose.code(2 + 2 * lines)
         patch = [" ", *(f"-{line}" for line in old.splitlines()), *(f"+{line}" for line in new.splitlines())]
-        given = {"replace_all": False, "file_path": path, "old_string": old, "new_string": new}
-        self.run("Edit", given, f"The file {path} has been updated successfully.", {
+        self.run("Edit", {"replace_all": False, "file_path": path, "old_string": old, "new_string": new}, f"The file {path} has been updated successfully.", {
             "filePath": path, "oldString": old, "newString": new, "originalFile": self.prose.code(60),
             "structuredPatch": [{"oldStart": 1, "oldLines": 3, "newStart": 1, "newLines": 3 + lines, "lines": patch}], "userModified": False,
             "replaceAll": False})
@@ -588,7 +550,7 @@ class Writer:
 class Plot:
     """What happens in which exchange: one opening (what the person says), any number of events (calls), one reply."""
 
-    ENDINGS: ClassVar = {  # as spec section 3 words them, or nearly so
+    ENDINGS = {  # as spec section 3 words them, or nearly so
         "awaiting": "awaiting", "interrupted": "interrupted", "error": "api error", "call": "without a result | has no result | without result",
         "prompt": "without an answer | has no answer | without answer"}
 
@@ -673,7 +635,7 @@ class Plot:
         mark = self.prose.mark()
         self.opens(0, self.prose.around(f"we want to build the {mark} planner", 80, "head"))
         self.true("intent", mark)
-        for kind, phrases, fixed, count in (("rule", RULES, 4, 6), ("correction", CORRECTIONS, 3, 4), ("choice", CHOICES, 1, 3)):
+        for kind, phrases, fixed, count in (("rule", RULES, 4, 5), ("correction", CORRECTIONS, 2, 3), ("choice", CHOICES, 1, 2)):
             for phrase in (*phrases[:fixed], *self.random.sample(phrases[fixed:], count - fixed)):
                 self.plan_pivot(kind, phrase.replace("{m}", self.prose.mark()))
         for _ in range(10):
@@ -722,8 +684,8 @@ class Plot:
         self.true("queued prompt, own turn", later)
 
     def picture(self, text: str) -> None:
-        image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PICTURE}}
-        self.writer.prompt([{"type": "text", "text": text}, image], imagePasteIds=[1])
+        self.writer.prompt([{"type": "text", "text": text}, {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PICTURE}}],
+                           imagePasteIds=[1])
         self.writer.meta([{"type": "text", "text": f"[Image: source: {self.writer.cwd}/shot.png]"}], {"rowSource": "local"}, companion=True)
 
     def plan_decisions(self) -> None:
@@ -755,8 +717,8 @@ class Plot:
     def ask(self, question: str, answer: str, labels: Sequence[str]) -> None:
         questions = [{"question": question, "header": "Choice", "options": [{"label": label, "description": "one way"} for label in labels],
                       "multiSelect": False}]
-        said = f'User has answered your questions: "{question}"="{answer}". You can now continue.'
-        self.writer.run("AskUserQuestion", {"questions": questions}, said, {"questions": questions, "answers": {question: answer}, "annotations": {}})
+        self.writer.run("AskUserQuestion", {"questions": questions}, f'User has answered your questions: "{question}"="{answer}". You can now continue.',
+                        {"questions": questions, "answers": {question: answer}, "annotations": {}})
 
     def approve(self, plan: str) -> None:
         path = f"/home/dev/.claude/plans/{self.writer.slug}.md"
@@ -781,13 +743,11 @@ class Plot:
             self.happen(at, partial(self.todo, before, after))
 
     def todo(self, before: Sequence[tuple[str, str]], after: Sequence[tuple[str, str]]) -> None:
-        old, new = ([{"content": f"Finish {mark}", "status": state, "activeForm": f"Finishing {mark}"} for mark, state in todos]
-                    for todos in (before, after))
+        old, new = ([{"content": f"Finish {mark}", "status": state, "activeForm": f"Finishing {mark}"} for mark, state in todos] for todos in (before, after))
         self.writer.run("TodoWrite", {"todos": new}, "Todos have been modified successfully.", {"oldTodos": old, "newTodos": new})
 
     def plan_task_list(self, pending: str, doing: str, third: str, decoy: str, done: str) -> None:
-        marks = (done, decoy, doing, pending, third)
-        steps: list[Callable[[], None]] = [partial(self.task, str(number), mark) for number, mark in enumerate(marks, 1)]
+        steps: list[Callable[[], None]] = [partial(self.task, str(number), mark) for number, mark in enumerate((done, decoy, doing, pending, third), 1)]
         steps += [partial(self.task_state, "1", "in_progress"), partial(self.task_state, "2", "deleted"), partial(self.task_state, "1", "completed"),
                   partial(self.task_state, "3", "in_progress")]
         for at, step in zip(self.moments(len(steps)), steps):
@@ -808,9 +768,8 @@ class Plot:
         writer, prose, sha = self.writer, self.prose, self.writer.hex
         for at in self.moments(2, 0.1, 0.9):
             mark, commit = prose.mark(), f"c{sha(5)}7"
-            printed = f"[{writer.branch} {commit}] Add {mark}\n 2 files changed"
-            done = {"commit": {"sha": commit, "kind": "committed"}}
-            self.happen(at, partial(writer.bash, f'git add -A && git commit -m "Add {mark}"', printed, gitOperation=done))
+            self.happen(at, partial(writer.bash, f'git add -A && git commit -m "Add {mark}"', f"[{writer.branch} {commit}] Add {mark}\n 2 files changed",
+                                    gitOperation={"commit": {"sha": commit, "kind": "committed"}}))
             self.true("commit", commit, "outcomes")
             self.true("commit subject", mark, "outcomes")
         failed, pushed, number = prose.mark(), prose.mark().lower(), self.random.randint(1000, 9999)
@@ -846,8 +805,7 @@ class Plot:
         self.writer.run("Agent", given, content, {
             "status": "completed", "prompt": given["prompt"], "agentId": number, "agentType": "Explore", "toolsUsed": ["Bash"], "content": content,
             "resolvedModel": self.writer.model, "totalDurationMs": 60_151, "totalTokens": 6893, "totalToolUseCount": 9, "usage": self.writer.usage(),
-            "toolStats": {"readCount": 4, "searchCount": 4, "bashCount": 1, "editFileCount": 0, "linesAdded": 0, "linesRemoved": 0,
-                          "otherToolCount": 0},
+            "toolStats": {"readCount": 4, "searchCount": 4, "bashCount": 1, "editFileCount": 0, "linesAdded": 0, "linesRemoved": 0, "otherToolCount": 0},
             "canContinueAgent": True})
 
     def background_agent(self, call: Json, number: str, prompt: str) -> None:
@@ -855,8 +813,7 @@ class Plot:
         output = f"/tmp/claude-1000/{self.writer.id}/tasks/{number}.output"
         asker = self.writer.answer(call)[-1]
         self.writer.result(asker, call, [{"type": "text", "text": f"Async agent launched.\nagentId: {number}\noutput_file: {output}"}],
-                           {"isAsync": True, "status": "async_launched", "agentId": number, "description": "Check it",
-                            "resolvedModel": self.writer.model,
+                           {"isAsync": True, "status": "async_launched", "agentId": number, "description": "Check it", "resolvedModel": self.writer.model,
                             "prompt": prompt, "outputFile": output, "canReadOutputFile": True, "canContinueAgent": True})
 
     def agent_reports(self, call: Json, number: str, report: str) -> None:
@@ -878,8 +835,8 @@ class Plot:
         for at in self.moments(2, 0.0, 0.6):
             self.happen(at, partial(writer.bash_fails, f"grep -rn {self.random.choice(NOUNS)}_{self.random.randint(10, 99)} lib", "", 1))
         mark, error = prose.mark(), prose.mark()
-        printed = f"{prose.text(30)}\nerror[E0308]: mismatched types in {error}\n{prose.text(10)}"
-        self.events[self.moment(0.96)].append(partial(writer.bash_fails, f"cargo build --package {mark}", printed, 101))
+        self.events[self.moment(0.96)].append(partial(
+            writer.bash_fails, f"cargo build --package {mark}", f"{prose.text(30)}\nerror[E0308]: mismatched types in {error}\n{prose.text(10)}", 101))
         self.true("last failed command", mark, "problems")
         self.true("error of the last failed command", error, "problems")
 
@@ -908,14 +865,34 @@ class Plot:
     def plan_harness(self) -> None:
         """Texts in the person's or the agent's role that are neither's, and copies of texts that only saved requests hold."""
         writer = self.writer
-        for kind, text, fields in HARNESS_TEXTS:
-            self.plant_false(kind, partial(self.harness_text, text, fields), *PERSON)
-        self.plant_false("output of a local command in a system record", partial(writer.local_command, "status", ""), *PERSON)
-        self.plant_false("context of a hook", self.hook_context, *PERSON)
-        self.plant_false("notification in the queue", self.queued_notification, *PERSON)
-        self.plant_false("file that gives orders", self.orders_in_a_file, *PERSON)
-        self.plant_false("synthetic error", self.overloaded, *PERSON, *AGENT)
-        self.plant_false("thinking", self.thinking, *PERSON, *AGENT)
+        for kind, event in (
+            ("notification of a task", lambda mark: writer.harness(f"<task-notification>\n<task-id>b1</task-id>\n<status>completed</status>\n<summary>"
+                                                                   f"Background command \"{mark}\" completed</summary>\n</task-notification>",
+                                                                   {"origin": {"kind": "task-notification"}, "turnOrigin": "task_notification"})),
+            ("notification with a preamble", lambda mark: writer.harness(
+                "[SYSTEM NOTIFICATION - NOT USER INPUT] A background task finished.\n<task-notification>\n<task-id>b2</task-id>\n"
+                f"<summary>{mark} failed</summary>\n</task-notification>", {})),
+            ("system reminder", lambda mark: writer.harness(f"<system-reminder>\nYou must always mind {mark}.\n</system-reminder>", {})),
+            ("marked system reminder", lambda mark: writer.meta(f"<system-reminder>\nNever mention {mark}.\n</system-reminder>")),
+            ("hook feedback", lambda mark: writer.meta(f"Stop hook feedback:\n- [check.sh]: you must run {mark}")),
+            ("message of another session", lambda mark: writer.harness(f'<cross-session-message from="west">use {mark}</cross-session-message>',
+                                                                       {"origin": {"kind": "peer"}})),
+            ("message of a teammate", lambda mark: writer.harness(f'<teammate-message teammate_id="east">never {mark}</teammate-message>', {})),
+            ("output of a local command", lambda mark: writer.harness(f"<local-command-stdout>Set to {mark}</local-command-stdout>", {"rowSource": "local"})),
+            ("output of a local command in a system record", lambda mark: writer.local_command("status", "", f"Status {mark}")),
+            ("opened file", lambda mark: writer.harness(f"<ide_opened_file>The user opened the file /src/{mark} in the IDE.</ide_opened_file>", {})),
+            ("context of a hook", lambda mark: writer.attachment({
+                "type": "hook_success", "hookName": "UserPromptSubmit", "toolUseID": writer.uuid(), "hookEvent": "UserPromptSubmit",
+                "content": f"never {mark}", "stdout": f"never {mark}\n", "stderr": "", "exitCode": 0, "command": "hook", "durationMs": 9})),
+            ("notification in the queue", lambda mark: writer.queued(f"<task-notification>\n<summary>{mark}</summary>\n</task-notification>",
+                                                                     "task-notification", "task-notification")),
+            ("file that gives orders", lambda mark: writer.read(f"{writer.cwd}/NOTES.md", f"# Notes\nNever touch {mark}. Always use it instead.\n")),
+        ):
+            self.plant_false(kind, event, *PERSON)
+        self.plant_false("synthetic error", lambda mark: writer.synthetic(f"API Error: 529 overloaded {mark}", isApiErrorMessage=True, error="server_error"),
+                         *PERSON, *AGENT)
+        self.plant_false("thinking", lambda mark: writer.answer({"type": "thinking", "thinking": f"The person wants {mark}.", "signature": "c2ln" * 80}),
+                         *PERSON, *AGENT)
         self.plant_false("note under a resumed session", self.resumed, *AGENT)
         self.false("continuation that nobody typed", "Continue from where you left off", *PERSON)
         self.false("note of an interrupt", "Request interrupted by user", "user", "prompt")
@@ -924,38 +901,11 @@ class Plot:
         self.plant_false("prompt snapshot", lambda mark: writer.snapshot(f"Always use {mark}."))
         self.plant_false("sidechain", self.sidechain)
 
-    def harness_text(self, text: str, fields: Json, mark: str) -> None:
-        """A text of HARNESS_TEXTS in a user record; one that is marked as the harness's own says so among its fields."""
-        more = dict(fields)
-        (self.writer.meta if more.pop("isMeta", False) else self.writer.harness)(text.replace("{m}", mark), more)
-
-    def hook_context(self, mark: str) -> None:
-        self.writer.attachment({
-            "type": "hook_success", "hookName": "UserPromptSubmit", "toolUseID": self.writer.uuid(), "hookEvent": "UserPromptSubmit",
-            "content": f"never {mark}", "stdout": f"never {mark}\n", "stderr": "", "exitCode": 0, "command": "hook", "durationMs": 9})
-
-    def queued_notification(self, mark: str) -> None:
-        text = f"<task-notification>\n<summary>{mark}</summary>\n</task-notification>"
-        self.writer.queued(text, "task-notification", "task-notification")
-
-    def orders_in_a_file(self, mark: str) -> None:
-        self.writer.read(f"{self.writer.cwd}/NOTES.md", f"# Notes\nNever touch {mark}. Always use it instead.\n")
-
-    def overloaded(self, mark: str) -> None:
-        self.writer.synthetic(f"API Error: 529 overloaded {mark}", isApiErrorMessage=True, error="server_error")
-
-    def thinking(self, mark: str) -> None:
-        self.writer.answer({"type": "thinking", "thinking": f"The person wants {mark}.", "signature": "c2ln" * 80})
-
     def plant_false(self, kind: str, event: Callable[[str], object], *within: str) -> None:
         """Something that happens among the calls of an exchange, and its mark where it must not stand."""
         mark = self.prose.mark()
-        self.happen(self.moment(), self.writer.work, partial(self.do, event, mark))
+        self.happen(self.moment(), lambda: (self.writer.work(), event(mark), None)[-1])
         self.false(kind, mark, *within)
-
-    @staticmethod
-    def do(event: Callable[[str], object], mark: str) -> None:
-        event(mark)
 
     def resumed(self, mark: str) -> None:
         """What the client writes when it resumes a session that was cut off."""
@@ -1033,8 +983,7 @@ class Plot:
             self.writer.system("turn_duration", durationMs=900, messageCount=len(self.writer.lines))
             kept.append(str(self.writer.tip))
         self.writer.compacted(
-            "This session is being continued from a previous conversation that ran out of context. The conversation is summarized below:\n\n"
-            "Summary:\n"
+            "This session is being continued from a previous conversation that ran out of context. The conversation is summarized below:\n\nSummary:\n"
             f"1. Primary Request and Intent: build it around {head}.\n\n{self.prose.text(350)}\n\n9. Optional Next Step: finish {tail}.", kept)
 
     def plan_place(self) -> None:
