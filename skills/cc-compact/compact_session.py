@@ -800,7 +800,8 @@ def level_xml(level: Level, depth: int, room: int, options: argparse.Namespace, 
         return ""
     sections = Layout(level, options, quote, now).sections()
     longest = omitted([cc.Fitted(section, "", 0) for section in sections], level, quote)
-    left -= min(cc.utf16_length(longest) + len("000") * len(sections), LEDGER_UNITS)
+    whole = longest.endswith("</omitted>\n")  # without its command, a ledger that names fewer sections can be the longer one
+    left -= min(cc.utf16_length(longest) + len("000") * len(sections), LEDGER_UNITS) if whole else LEDGER_UNITS
     for section in sections if depth else ():
         section.items = [item._replace(rank=max(item.rank, 0)) for item in section.items]
     fitted = cc.lay_out(sections, left)
