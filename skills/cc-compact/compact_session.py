@@ -214,7 +214,7 @@ def outcomes(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Entry]:
         lines = COMMIT_LINE.findall(output.text)
         message = lines[-1][2] if lines else commit_message(command)
         if commit or lines:
-            found.append(Entry({"kind": "commit", "sha": cc.string(commit.get("sha")) or lines[-1][1]}, message, exchange.n))
+            found.append(Entry({"kind": "commit", "sha": cc.string(commit.get("sha")) or (lines[-1][1] if lines else "")}, message, exchange.n))
         if operation.get("push"):
             push = cc.mapping(operation.get("push"))
             found.append(Entry({"kind": "push"}, cc.string(push.get("branch")) or command, exchange.n))
