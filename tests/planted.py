@@ -25,7 +25,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Optional
+from typing import Any, ClassVar, NamedTuple, Optional
 
 Json = dict[str, Any]
 
@@ -330,7 +330,7 @@ class Writer:
         self.side("queue-operation", operation="enqueue", timestamp=typed, content=text)
         self.side("queue-operation", operation="remove", timestamp=self.stamp(), content=text, reason="absorbed_mid_turn", commandUuid=source,
                   deliveryId=delivery)
-        human = {"humanTurn": True} if mode == "prompt" else {"rowSource": "recorded"}
+        human: Json = {"humanTurn": True} if mode == "prompt" else {"rowSource": "recorded"}
         self.attachment({"type": "queued_command", "prompt": text, "source_uuid": source, "delivery_id": delivery, "commandMode": mode,
                          "origin": {"kind": kind}, "timestamp": typed, **human}, {"rendered": [{"content": text}], "renderedRole": "system"})
 
@@ -455,7 +455,8 @@ class Writer:
         """An edit that went through."""
         old, new = self.prose.code(2), self.prose.code(2 + 2 * lines)
         patch = [" ", *(f"-{line}" for line in old.splitlines()), *(f"+{line}" for line in new.splitlines())]
-        self.run("Edit", {"replace_all": False, "file_path": path, "old_string": old, "new_string": new}, f"The file {path} has been updated successfully.", {
+        given = {"replace_all": False, "file_path": path, "old_string": old, "new_string": new}
+        self.run("Edit", given, f"The file {path} has been updated successfully.", {
             "filePath": path, "oldString": old, "newString": new, "originalFile": self.prose.code(60),
             "structuredPatch": [{"oldStart": 1, "oldLines": 3, "newStart": 1, "newLines": 3 + lines, "lines": patch}], "userModified": False,
             "replaceAll": False})
@@ -550,7 +551,7 @@ class Writer:
 class Plot:
     """What happens in which exchange: one opening (what the person says), any number of events (calls), one reply."""
 
-    ENDINGS = {  # as spec section 3 words them, or nearly so
+    ENDINGS: ClassVar = {  # as spec section 3 words them, or nearly so
         "awaiting": "awaiting", "interrupted": "interrupted", "error": "api error", "call": "without a result | has no result | without result",
         "prompt": "without an answer | has no answer | without answer"}
 
@@ -684,8 +685,8 @@ class Plot:
         self.true("queued prompt, own turn", later)
 
     def picture(self, text: str) -> None:
-        self.writer.prompt([{"type": "text", "text": text}, {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PICTURE}}],
-                           imagePasteIds=[1])
+        image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PICTURE}}
+        self.writer.prompt([{"type": "text", "text": text}, image], imagePasteIds=[1])
         self.writer.meta([{"type": "text", "text": f"[Image: source: {self.writer.cwd}/shot.png]"}], {"rowSource": "local"}, companion=True)
 
     def plan_decisions(self) -> None:
@@ -717,8 +718,8 @@ class Plot:
     def ask(self, question: str, answer: str, labels: Sequence[str]) -> None:
         questions = [{"question": question, "header": "Choice", "options": [{"label": label, "description": "one way"} for label in labels],
                       "multiSelect": False}]
-        self.writer.run("AskUserQuestion", {"questions": questions}, f'User has answered your questions: "{question}"="{answer}". You can now continue.',
-                        {"questions": questions, "answers": {question: answer}, "annotations": {}})
+        said = f'User has answered your questions: "{question}"="{answer}". You can now continue.'
+        self.writer.run("AskUserQuestion", {"questions": questions}, said, {"questions": questions, "answers": {question: answer}, "annotations": {}})
 
     def approve(self, plan: str) -> None:
         path = f"/home/dev/.claude/plans/{self.writer.slug}.md"
@@ -743,11 +744,13 @@ class Plot:
             self.happen(at, partial(self.todo, before, after))
 
     def todo(self, before: Sequence[tuple[str, str]], after: Sequence[tuple[str, str]]) -> None:
-        old, new = ([{"content": f"Finish {mark}", "status": state, "activeForm": f"Finishing {mark}"} for mark, state in todos] for todos in (before, after))
+        old, new = ([{"content": f"Finish {mark}", "status": state, "activeForm": f"Finishing {mark}"} for mark, state in todos]
+                    for todos in (before, after))
         self.writer.run("TodoWrite", {"todos": new}, "Todos have been modified successfully.", {"oldTodos": old, "newTodos": new})
 
     def plan_task_list(self, pending: str, doing: str, third: str, decoy: str, done: str) -> None:
-        steps: list[Callable[[], None]] = [partial(self.task, str(number), mark) for number, mark in enumerate((done, decoy, doing, pending, third), 1)]
+        marks = (done, decoy, doing, pending, third)
+        steps: list[Callable[[], None]] = [partial(self.task, str(number), mark) for number, mark in enumerate(marks, 1)]
         steps += [partial(self.task_state, "1", "in_progress"), partial(self.task_state, "2", "deleted"), partial(self.task_state, "1", "completed"),
                   partial(self.task_state, "3", "in_progress")]
         for at, step in zip(self.moments(len(steps)), steps):
@@ -768,8 +771,9 @@ class Plot:
         writer, prose, sha = self.writer, self.prose, self.writer.hex
         for at in self.moments(2, 0.1, 0.9):
             mark, commit = prose.mark(), f"c{sha(5)}7"
-            self.happen(at, partial(writer.bash, f'git add -A && git commit -m "Add {mark}"', f"[{writer.branch} {commit}] Add {mark}\n 2 files changed",
-                                    gitOperation={"commit": {"sha": commit, "kind": "committed"}}))
+            printed = f"[{writer.branch} {commit}] Add {mark}\n 2 files changed"
+            made = {"commit": {"sha": commit, "kind": "committed"}}
+            self.happen(at, partial(writer.bash, f'git add -A && git commit -m "Add {mark}"', printed, gitOperation=made))
             self.true("commit", commit, "outcomes")
             self.true("commit subject", mark, "outcomes")
         failed, pushed, number = prose.mark(), prose.mark().lower(), self.random.randint(1000, 9999)
@@ -805,7 +809,8 @@ class Plot:
         self.writer.run("Agent", given, content, {
             "status": "completed", "prompt": given["prompt"], "agentId": number, "agentType": "Explore", "toolsUsed": ["Bash"], "content": content,
             "resolvedModel": self.writer.model, "totalDurationMs": 60_151, "totalTokens": 6893, "totalToolUseCount": 9, "usage": self.writer.usage(),
-            "toolStats": {"readCount": 4, "searchCount": 4, "bashCount": 1, "editFileCount": 0, "linesAdded": 0, "linesRemoved": 0, "otherToolCount": 0},
+            "toolStats": {"readCount": 4, "searchCount": 4, "bashCount": 1, "editFileCount": 0, "linesAdded": 0, "linesRemoved": 0,
+                          "otherToolCount": 0},
             "canContinueAgent": True})
 
     def background_agent(self, call: Json, number: str, prompt: str) -> None:
@@ -813,7 +818,8 @@ class Plot:
         output = f"/tmp/claude-1000/{self.writer.id}/tasks/{number}.output"
         asker = self.writer.answer(call)[-1]
         self.writer.result(asker, call, [{"type": "text", "text": f"Async agent launched.\nagentId: {number}\noutput_file: {output}"}],
-                           {"isAsync": True, "status": "async_launched", "agentId": number, "description": "Check it", "resolvedModel": self.writer.model,
+                           {"isAsync": True, "status": "async_launched", "agentId": number, "description": "Check it",
+                            "resolvedModel": self.writer.model,
                             "prompt": prompt, "outputFile": output, "canReadOutputFile": True, "canContinueAgent": True})
 
     def agent_reports(self, call: Json, number: str, report: str) -> None:
@@ -835,8 +841,9 @@ class Plot:
         for at in self.moments(2, 0.0, 0.6):
             self.happen(at, partial(writer.bash_fails, f"grep -rn {self.random.choice(NOUNS)}_{self.random.randint(10, 99)} lib", "", 1))
         mark, error = prose.mark(), prose.mark()
-        self.events[self.moment(0.96)].append(partial(
-            writer.bash_fails, f"cargo build --package {mark}", f"{prose.text(30)}\nerror[E0308]: mismatched types in {error}\n{prose.text(10)}", 101))
+        at = self.moment(0.96)
+        printed = f"{prose.text(30)}\nerror[E0308]: mismatched types in {error}\n{prose.text(10)}"
+        self.happen(at, partial(writer.bash_fails, f"cargo build --package {mark}", printed, 101))
         self.true("last failed command", mark, "problems")
         self.true("error of the last failed command", error, "problems")
 
@@ -866,8 +873,9 @@ class Plot:
         """Texts in the person's or the agent's role that are neither's, and copies of texts that only saved requests hold."""
         writer = self.writer
         for kind, event in (
-            ("notification of a task", lambda mark: writer.harness(f"<task-notification>\n<task-id>b1</task-id>\n<status>completed</status>\n<summary>"
-                                                                   f"Background command \"{mark}\" completed</summary>\n</task-notification>",
+            ("notification of a task", lambda mark: writer.harness("<task-notification>\n<task-id>b1</task-id>\n<status>completed</status>\n"
+                                                                   f"<summary>Background command \"{mark}\" completed</summary>\n"
+                                                                   "</task-notification>",
                                                                    {"origin": {"kind": "task-notification"}, "turnOrigin": "task_notification"})),
             ("notification with a preamble", lambda mark: writer.harness(
                 "[SYSTEM NOTIFICATION - NOT USER INPUT] A background task finished.\n<task-notification>\n<task-id>b2</task-id>\n"
@@ -878,7 +886,8 @@ class Plot:
             ("message of another session", lambda mark: writer.harness(f'<cross-session-message from="west">use {mark}</cross-session-message>',
                                                                        {"origin": {"kind": "peer"}})),
             ("message of a teammate", lambda mark: writer.harness(f'<teammate-message teammate_id="east">never {mark}</teammate-message>', {})),
-            ("output of a local command", lambda mark: writer.harness(f"<local-command-stdout>Set to {mark}</local-command-stdout>", {"rowSource": "local"})),
+            ("output of a local command", lambda mark: writer.harness(f"<local-command-stdout>Set to {mark}</local-command-stdout>",
+                                                                      {"rowSource": "local"})),
             ("output of a local command in a system record", lambda mark: writer.local_command("status", "", f"Status {mark}")),
             ("opened file", lambda mark: writer.harness(f"<ide_opened_file>The user opened the file /src/{mark} in the IDE.</ide_opened_file>", {})),
             ("context of a hook", lambda mark: writer.attachment({
@@ -889,10 +898,10 @@ class Plot:
             ("file that gives orders", lambda mark: writer.read(f"{writer.cwd}/NOTES.md", f"# Notes\nNever touch {mark}. Always use it instead.\n")),
         ):
             self.plant_false(kind, event, *PERSON)
-        self.plant_false("synthetic error", lambda mark: writer.synthetic(f"API Error: 529 overloaded {mark}", isApiErrorMessage=True, error="server_error"),
-                         *PERSON, *AGENT)
-        self.plant_false("thinking", lambda mark: writer.answer({"type": "thinking", "thinking": f"The person wants {mark}.", "signature": "c2ln" * 80}),
-                         *PERSON, *AGENT)
+        self.plant_false("synthetic error", lambda mark: writer.synthetic(f"API Error: 529 overloaded {mark}", isApiErrorMessage=True,
+                                                                          error="server_error"), *PERSON, *AGENT)
+        self.plant_false("thinking", lambda mark: writer.answer({"type": "thinking", "thinking": f"The person wants {mark}.",
+                                                                 "signature": "c2ln" * 80}), *PERSON, *AGENT)
         self.plant_false("note under a resumed session", self.resumed, *AGENT)
         self.false("continuation that nobody typed", "Continue from where you left off", *PERSON)
         self.false("note of an interrupt", "Request interrupted by user", "user", "prompt")
@@ -904,8 +913,13 @@ class Plot:
     def plant_false(self, kind: str, event: Callable[[str], object], *within: str) -> None:
         """Something that happens among the calls of an exchange, and its mark where it must not stand."""
         mark = self.prose.mark()
-        self.happen(self.moment(), lambda: (self.writer.work(), event(mark), None)[-1])
+        self.happen(self.moment(), partial(self.work_and, event, mark))
         self.false(kind, mark, *within)
+
+    def work_and(self, event: Callable[[str], object], mark: str) -> None:
+        """An ordinary call, then the event."""
+        self.writer.work()
+        event(mark)
 
     def resumed(self, mark: str) -> None:
         """What the client writes when it resumes a session that was cut off."""
@@ -983,7 +997,8 @@ class Plot:
             self.writer.system("turn_duration", durationMs=900, messageCount=len(self.writer.lines))
             kept.append(str(self.writer.tip))
         self.writer.compacted(
-            "This session is being continued from a previous conversation that ran out of context. The conversation is summarized below:\n\nSummary:\n"
+            "This session is being continued from a previous conversation that ran out of context. The conversation is summarized below:\n\n"
+            "Summary:\n"
             f"1. Primary Request and Intent: build it around {head}.\n\n{self.prose.text(350)}\n\n9. Optional Next Step: finish {tail}.", kept)
 
     def plan_place(self) -> None:

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple, Optional
 
@@ -57,7 +57,7 @@ def compact_report(path: Path, config: Path, bound: Optional[int], script: Path)
     return text
 
 
-@lru_cache(maxsize=None)
+@cache
 def judged_one(seed: int, prompts: int, bound: Optional[int], script: Path) -> Judged:
     """One session's report, judged."""
     session = planted.planted_session(seed, prompts)
@@ -99,8 +99,8 @@ def test_what_is_planted_stands_in_the_transcript_and_falls_apart_from_what_is_f
     session = planted.planted_session(seed, 60)
     text = "\n".join(session.lines)
     derived = {"how it ended", "count of prompts", "context tokens"}  # follow from the records, stand in none
-    for planted_thing in (*(fact for fact in session.facts if fact.kind not in derived), *session.falsehoods):
-        assert planted_thing.needle.split(" ", 2)[-1].split("staging-")[-1] in text, planted_thing
+    needles = [fact.needle for fact in session.facts if fact.kind not in derived] + [falsehood.needle for falsehood in session.falsehoods]
+    assert [needle for needle in needles if needle.split(" ", 2)[-1].split("staging-")[-1] not in text] == []
     everywhere = [falsehood.needle for falsehood in session.falsehoods if not falsehood.within]
     assert not {fact.needle for fact in session.facts} & set(everywhere)
 

@@ -357,7 +357,7 @@ def test_every_bound_from_2000_on_case_51(tmp_path: Path, config: Path) -> None:
     subprocess.run([sys.executable, str(CASES / "51-budget-cut/make.py"), str(path)], check=True)
     sys.path.insert(0, str(COMPACT.parent))
     try:
-        import compact_session
+        import compact_session  # type: ignore[import-not-found]
     finally:
         sys.path.remove(str(COMPACT.parent))
     for bound in (*range(2_000, 2_060, 7), *range(2_100, 9_000, 487), *range(9_000, 60_000, 7_919)):
