@@ -23,7 +23,6 @@ import json
 import os
 import re
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timezone
 from typing import IO, Any, NamedTuple, NoReturn, Optional
@@ -1738,29 +1737,24 @@ def cleared_session(own: str, directory: str) -> Optional[str]:
     entries = [entry for entry in prompt_history() if entry.project == directory]
     clears = [entry for entry in entries if entry.text.split()[:1] == ["/clear"] and entry.session != own]
     if own not in files:
-        return waiting_clear(own, entries, files)
+        return clear_just_before(own, entries)
     began = begun_by_clear(files[own])
     near = [(abs(entry.time - began), entry.session) for entry in clears if began and CLEAR_SECONDS[0] <= entry.time - began <= CLEAR_SECONDS[1]]
     return min(near)[1] if near else None
 
 
-JUST_CLEARED_SECONDS = 600  # of a session without a file: how long its /clear may lie back if others typed meanwhile
+def clear_just_before(own: str, entries: list[Typed]) -> Optional[str]:
+    """The session whose /clear stands just before the first entry of `own`; clients that were there already may type between.
 
-
-def waiting_clear(own: str, entries: list[Typed], files: dict[str, str]) -> Optional[str]:
-    """The session whose /clear stands just before the first entry of `own`: the very one before, or one of the last minutes.
-
-    An older one was somebody else's (a client that is only just started has no file either), and so is one that another
-    session which began so has followed.
+    A session that is new since then has followed that /clear, or has made it an old one: a client that is only just started
+    has no file either, and is not to be given what somebody cleared long ago (measured).
     """
     first = next((at for at, entry in enumerate(entries) if entry.session == own), len(entries))
-    at = next((at for at in reversed(range(first)) if entries[at].text.split()[:1] == ["/clear"]), None)
-    if at is None or at == first - 1:
-        return None if at is None else entries[at].session
-    follower = entries[at + 1].session
-    spent = all(entry.session != follower for entry in entries[:at]) and (follower not in files or begun_by_clear(files[follower]) is not None)
-    since = (entries[first].time if first < len(entries) else time.time()) - entries[at].time
-    return entries[at].session if not spent and 0 <= since <= JUST_CLEARED_SECONDS else None
+    cleared = next((at for at in reversed(range(first)) if entries[at].text.split()[:1] == ["/clear"]), None)
+    if cleared is None:
+        return None
+    known = {entry.session for entry in entries[: cleared + 1]}
+    return entries[cleared].session if all(entry.session in known for entry in entries[cleared:first]) else None
 
 
 def begun_by_clear(path: str) -> Optional[float]:
