@@ -186,3 +186,65 @@ def test_damaged_files_read_the_same(path: Path, eager: int, monkeypatch: pytest
             assert quick == slow
         except AssertionError as error:
             raise AssertionError(f"seed {seed} of {path.name}: {error}") from error
+
+
+# ------------------------------------------------------------------------------- lines made to look like what they are not
+
+
+HEAD = '{"parentUuid":null,"isSidechain":false,"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1",'
+TAIL = ',"uuid":"u1","timestamp":"2026-05-01T10:00:00.000Z","cwd":"/x","sessionId":"s","version":"2.1.332","gitBranch":"main"}\n'
+ATTACHMENT = '{"parentUuid":"p","isSidechain":false,"attachment":{"type":"file","content":'
+
+LOOKALIKES = {
+    "plain": HEAD + '"content":"out"}]}' + TAIL,
+    "an error": HEAD + '"content":"out","is_error":true}]}' + TAIL,
+    "says is_error in its text": HEAD + '"content":"\\"is_error\\":true"}]}' + TAIL,
+    "the result object says is_error": HEAD + '"content":"out"}]},"toolUseResult":{"is_error":true}' + TAIL,
+    "is_error false": HEAD + '"content":"out","is_error":false}]}' + TAIL,
+    "is_error deep in the content": HEAD + '"content":[{"type":"text","text":"x","is_error":true}]}]}' + TAIL,
+    "two results": HEAD + '"content":"out"},{"type":"tool_result","tool_use_id":"t2","content":"more"}]}' + TAIL,
+    "a text beside": HEAD + '"content":"out"},{"type":"text","text":"and I say"}]}' + TAIL,
+    "a picture beside": HEAD + '"content":"out"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}]}' + TAIL,
+    "refused": HEAD + '"content":"no","is_error":true}]},"toolUseResult":"User rejected tool use","toolDenialKind":"user-rejected"' + TAIL,
+    "refused, old": HEAD + '"content":"no","is_error":true}]},"toolUseResult":"User rejected tool use"' + TAIL,
+    "meta": HEAD + '"content":"out"}]},"isMeta":true' + TAIL,
+    "summary": HEAD + '"content":"out"}]},"isCompactSummary":true' + TAIL,
+    "uuid in the detail": HEAD + '"content":"out"}]},"toolUseResult":{"x":[{"y":[1]},"uuid"],"uuid":"other"}' + TAIL,
+    "detail that ends like a message": HEAD + '"content":"out"}]},"toolUseResult":{"a":{"content":[]},"uuid":"evil","timestamp":"2020-01-01T00:00:00.000Z"}' + TAIL,
+    "content that ends like a message": HEAD + '"content":[{"type":"x","y":{"z":[]},"uuid":"evil","timestamp":"2020-01-01T00:00:00.000Z"}]}]}' + TAIL,
+    "the id after the content": HEAD.replace('"tool_use_id":"t1",', "") + '"content":[{"tool_use_id":"inner"}],"tool_use_id":"t1"}]}' + TAIL,
+    "id inside the content only": HEAD.replace('"tool_use_id":"t1",', "") + '"content":[{"tool_use_id":"inner"}]}]}' + TAIL,
+    "an escaped id": HEAD.replace('"t1"', '"t\\u0031"') + '"content":"out"}]}' + TAIL,
+    "denial after the tail": HEAD + '"content":"out"}]}' + TAIL.replace('"main"}', '"main","toolDenialKind":"user-rejected"}'),
+    "origin": HEAD + '"content":"out"}]},"origin":{"kind":"human"}' + TAIL,
+    "the session of a fork": HEAD + '"content":"out"}]}' + TAIL.replace('"s"', '"other"'),
+    "attachment": ATTACHMENT + '"x"},"type":"attachment"' + TAIL,
+    "queued prompt": '{"parentUuid":"p","isSidechain":false,"attachment":{"type":"queued_command","prompt":"do it","commandMode":"prompt"},"type":"attachment"' + TAIL,
+    "a side record": '{"type":"queue-operation","operation":"enqueue","content":"x"}\n',
+    "a side record with a uuid": '{"type":"queue-operation","operation":"enqueue","uuid":"u9","content":"x"}\n',
+    "a user record, type first": '{"type":"user","message":{"role":"user","content":"hi"},"uuid":"u1","parentUuid":null}\n',
+    "two side records glued": '{"type":"mode","mode":"x"}{"type":"custom-title","customTitle":"glued"}\n',
+    "a title glued to a long side record": '{"type":"file-history-snapshot","x":"' + "y" * 3_000 + '"}{"type":"custom-title","customTitle":"glued"}\n',
+    "a long title glued to a side record": '{"type":"mode","mode":"x"}{"type":"custom-title","customTitle":"' + "g" * 3_000 + '"}\n',
+    "a stub and a record": HEAD + '"content":"half a th' + HEAD + '"content":"out"}]}' + TAIL,
+    "a stub and a side record": HEAD + '"content":"half a th{"type":"custom-title","customTitle":"glued"}\n',
+    "a side stub and a record": '{"type":"mode","mo' + HEAD + '"content":"out"}]}' + TAIL,
+    "an escaped kind": '{"type":"custom\\u002dtitle","customTitle":"escaped"}\n',
+    "a pin": '{"type":"last-prompt","leafUuid":"u1","explicit":true}\n',
+    "broken inside": HEAD + '"content":"out \\x bad"}]}' + TAIL,
+    "raw newline escape": HEAD + '"content":"tab\there"}]}' + TAIL,
+}
+
+
+@pytest.mark.parametrize("name", LOOKALIKES)
+@pytest.mark.parametrize("padding", [0, 5_000])
+def test_a_line_made_to_mislead(name: str, padding: int, eager: int, tmp_path: Path) -> None:
+    """Between a prompt and an answer, as it is and made long in the middle."""
+    line = LOOKALIKES[name]
+    if padding:
+        line = line.replace('"content":"', '"content":"' + "p" * padding, 1)
+    before = '{"parentUuid":null,"isSidechain":false,"type":"user","message":{"role":"user","content":"go"},"uuid":"p","timestamp":"2026-05-01T09:00:00.000Z","sessionId":"s"}\n'
+    after = '{"parentUuid":"u1","isSidechain":false,"type":"assistant","message":{"id":"m","role":"assistant","content":[{"type":"text","text":"done"}]},"uuid":"a","timestamp":"2026-05-01T11:00:00.000Z","sessionId":"s"}\n'
+    path = tmp_path / "s.jsonl"
+    path.write_bytes((before + line + after).encode("utf-8"))
+    compare_readings(path)

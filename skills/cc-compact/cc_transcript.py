@@ -25,6 +25,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timezone
+from functools import lru_cache
 from typing import IO, Any, NamedTuple, NoReturn, Optional
 
 VERSION = "0.1.0"
@@ -277,12 +278,19 @@ def parse_line(data: bytes) -> Parsed:
     return Parsed(objects, damaged)
 
 
-def parse_string(data: bytes) -> list[str]:
-    """The text of a JSON string, as a list that is empty where it is none."""
+@lru_cache(maxsize=1024)
+def parse_string(data: bytes) -> str:
+    """The text of a JSON string that most records repeat, empty where it is none."""
     try:
-        return [string(DECODER.decode(data.decode("utf-8", "replace")))]
+        return intern_string(DECODER.decode(data.decode("utf-8", "replace")))
     except ValueError:
-        return []
+        return ""
+
+
+@lru_cache(maxsize=1024)
+def intern_bytes(data: bytes) -> str:
+    """A text that most records repeat, kept once."""
+    return intern_string(data.decode("utf-8", "replace"))
 
 
 def string(value: object) -> str:
@@ -556,7 +564,7 @@ CHAIN_HEAD = re.compile(
 )
 LINK_TAIL = re.compile(rb',"uuid":"([^"\\]{1,64})","timestamp":"([^"\\]{1,40})"')
 PLACE_TAIL = re.compile(
-    rb'(?:"entrypoint":"([^"\\]*)",)?"cwd":("(?:[^"\\]|\\.)*"),"sessionId":"([^"\\]*)",(?:"version":"[^"\\]*",)?"gitBranch":("(?:[^"\\]|\\.)*")'
+    rb',(?:"entrypoint":"([^"\\]*)",)?"cwd":("(?:[^"\\]|\\.)*"),"sessionId":"([^"\\]*)",(?:"version":"[^"\\]*",)?"gitBranch":("(?:[^"\\]|\\.)*")'
 )
 CALL_ID = re.compile(rb'"tool_use_id":"([^"\\]*)"')
 
@@ -569,16 +577,11 @@ def kind_of_side_record(data: bytes) -> Optional[str]:
     if not data.startswith(b'{"type":"') or not data.endswith((b"}\n", b"}\r\n")):
         return None
     kind = data[9 : data.find(b'"', 9, 64)].decode("latin-1")
-    tail = len(data) - 1024  # of a record that was glued to this one, the end is there
-    return (
-        None
-        if kind in CHAIN_KINDS
-        or kind in SIDE_KINDS
-        or data.find(b'}{"', tail) >= 0
-        or data.find(b'"gitBranch":', tail) >= 0
-        or data.find(b'"parentUuid":', tail) >= 0
-        else kind
-    )
+    if "\\" in kind or kind in CHAIN_KINDS or kind in SIDE_KINDS:
+        return None
+    tail = len(data) - 1024  # of a chain record that a stub was glued to, the end is there
+    glued = data.find(b'}{"type":"') >= 0 or data.find(b'"gitBranch":', tail) >= 0 or data.find(b'"parentUuid":', tail) >= 0
+    return None if glued or data.find(b'"parentUuid":', 0, 1024) >= 0 else kind
 
 
 def recognise(transcript: Transcript, offset: int, data: bytes) -> Optional[Record]:
@@ -599,6 +602,8 @@ def recognise(transcript: Transcript, offset: int, data: bytes) -> Optional[Reco
             return None
     else:
         at = data.find(b']},"uuid":"', head.end()) + 2
+        if data.find(b'{"', head.end(), at) >= 0:  # another block, or structure inside the result
+            return None
     link = LINK_TAIL.match(data, at) if at > 2 else None
     if not link:
         return None
@@ -612,14 +617,13 @@ def recognise(transcript: Transcript, offset: int, data: bytes) -> Optional[Reco
         head[2] == b"true",
         link[2].decode("utf-8", "replace"),
     )
-    place = PLACE_TAIL.search(data, max(at, len(data) - 1024))
+    tail = max(at, len(data) - 1024)
+    entry = data.rfind(b',"entrypoint":"', tail)
+    place = PLACE_TAIL.match(data, entry if entry >= 0 else data.rfind(b',"cwd":"', tail))
     if not place or data.find(b'}{"', place.end()) >= 0:
         return None
-    record.entrypoint, record.session = (
-        intern_string((place[1] or b"").decode("utf-8", "replace")),
-        intern_string(place[3].decode("utf-8", "replace")),
-    )
-    record.cwd, record.branch = (intern_string(next(iter(parse_string(value)), "")) for value in (place[2], place[4]))
+    record.entrypoint, record.session = intern_bytes(place[1] or b""), intern_bytes(place[3])
+    record.cwd, record.branch = parse_string(place[2]), parse_string(place[4])
     if attachment:
         record.subtype = attachment.decode("latin-1")
         return record
@@ -687,7 +691,7 @@ class Transcript:
             self.titles[kind] = string(fields.get(TITLE_KINDS[kind]))
         elif kind == "last-prompt" and isinstance(fields.get("leafUuid"), str):
             self.pin = Pin(fields["leafUuid"], fields.get("explicit") is True, len(self.records))
-        elif string(fields.get("uuid")) and kind not in SIDE_KINDS:
+        elif string(fields.get("uuid")) and (kind in CHAIN_KINDS or "parentUuid" in fields):
             self.add(narrow(self, offset, size, fields))
         elif kind in CHAIN_KINDS:
             loose = narrow(self, offset, size, fields)
@@ -1203,10 +1207,38 @@ ANSI = re.compile("(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|
 UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 XML_ESCAPES = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;", ord("\r"): "&#13;"}
 ATTRIBUTE_ESCAPES = {**XML_ESCAPES, ord('"'): "&quot;", ord("\n"): "&#10;", ord("\t"): "&#9;"}
-SECRET_HINT = re.compile(
-    r"key|://|authorization|sk[-_]|pk[-_]|rk[-_]|gh[pousr]_|pat[-_]|xox|npm_|pypi-|aiza|ya29|hf_|akia|asia|eyj|secret|token|passw|credential", re.I
+SECRET_HINTS = (
+    "key",
+    "://",
+    "authorization",
+    "sk-",
+    "sk_",
+    "pk-",
+    "pk_",
+    "rk-",
+    "rk_",
+    "ghp_",
+    "gho_",
+    "ghu_",
+    "ghs_",
+    "ghr_",
+    "pat_",
+    "pat-",
+    "xox",
+    "npm_",
+    "pypi-",
+    "aiza",
+    "ya29",
+    "hf_",
+    "akia",
+    "asia",
+    "eyj",
+    "secret",
+    "token",
+    "passw",
+    "credential",
 )
-SECRETS = (  # (kind, pattern); where a pattern has a group "keep", that much of the text stays. Each needs a SECRET_HINT
+SECRETS = (  # (kind, pattern); where a pattern has a group "keep", that much of the text stays. Each needs one of the hints
     ("private key", re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.S)),
     (
         "authorization",
@@ -1236,7 +1268,8 @@ SECRETS = (  # (kind, pattern); where a pattern has a group "keep", that much of
 
 def mask(text: str) -> str:
     """`text` with credentials replaced by `[masked: kind]`; hashes, UUIDs and prose stay."""
-    if not SECRET_HINT.search(text):
+    lowered = text.lower()
+    if not any(hint in lowered for hint in SECRET_HINTS):
         return text
     for kind, pattern in SECRETS:
         text = pattern.sub(lambda found, kind=kind: f"{found.groupdict().get('keep') or ''}[masked: {kind}]", text)  # type: ignore[misc]
@@ -1247,7 +1280,9 @@ def clean(text: str) -> str:
     """`text` without colour codes, and with everything XML or a terminal cannot take replaced by U+FFFD."""
     if text.isascii() and text.isprintable():
         return text
-    text = UNFIT.sub("\ufffd", ANSI.sub("", text))
+    if "\x1b" in text or "\x9b" in text:
+        text = ANSI.sub("", text)
+    text = UNFIT.sub("\ufffd", text)
     return text if text.isascii() else "".join("\ufffd" if ord(c) & 0xFFFE == 0xFFFE else c for c in text) if max(text) > "\uffff" else text
 
 
