@@ -45,6 +45,14 @@ class Refusal(Exception):
     """The request cannot be met: one line that says what, where, and what to do next. `main` ends with status 1."""
 
 
+class Unfinished(Refusal):
+    """A job that was stopped on its way: `report` says what it has so far, and is printed all the same."""
+
+    def __init__(self, message: str, report: str) -> None:
+        super().__init__(message)
+        self.report = report
+
+
 # ---------------------------------------------------------------------------------------------------------------- place
 
 
@@ -1523,11 +1531,19 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {clean(message)}; see --help\n")
 
 
-def build_base_parser(prog: str, description: str, epilog: str, default_bound: int) -> Parser:
-    """The options that all skills share: which session, how much, masking, where the arguments come from."""
+REFERENCE = ("REF", "a path, an id, text with an id in it, an id prefix of 4 or more, 'this', or a title")
+
+
+def build_base_parser(
+    prog: str, description: str, epilog: str, default_bound: int, unnamed: str = "the latest of this project", words: tuple[str, str] = REFERENCE
+) -> Parser:
+    """The options that all skills share: which session, how much, masking, where the arguments come from.
+
+    `unnamed` says what is taken where no session is named; `words` what free words mean: their name and help. They are `ref`.
+    """
     parser = Parser(prog=prog, description=description, epilog=epilog, allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter)
-    which = parser.add_argument_group("which session (default: the latest of this project)")
-    which.add_argument("ref", nargs="*", metavar="REF", help="a path, an id, text with an id in it, an id prefix of 4 or more, 'this', or a title")
+    which = parser.add_argument_group(f"which session (default: {unnamed})")
+    which.add_argument("ref", nargs="*", metavar=words[0], help=words[1])
     which.add_argument("--id", metavar="ID", help="this session id")
     which.add_argument("--title", metavar="TITLE", help="the session with this title")
     which.add_argument("--file", metavar="PATH", help="this transcript file")
@@ -1587,11 +1603,12 @@ def split_arguments(parser: Parser, text: str) -> list[str]:
 def serve(parser: Parser, job: Callable[[argparse.Namespace], str], argv: Optional[list[str]]) -> int:
     """Run a skill's job and print its report. Returns the exit status: 0 done, 1 refused in one line."""
     gc.disable()  # one short run that makes few cycles: collecting costs a tenth of it and frees nothing
+    refused = ""
     try:
         report = job(parse_arguments(parser, sys.argv[1:] if argv is None else argv))
     except Refusal as refusal:
-        print(f"{parser.prog}: {cut(' '.join(clean(str(refusal)).split()), 1500)}".encode("ascii", "backslashreplace").decode(), file=sys.stderr)
-        return 1
+        refused = f"{parser.prog}: {cut(' '.join(clean(str(refusal)).split()), 1500)}\n".encode("ascii", "backslashreplace").decode()
+        report = refusal.report if isinstance(refusal, Unfinished) else ""
     try:
         sys.stdout.flush()
         sys.stdout.buffer.write(report.encode("utf-8", "replace"))
@@ -1602,7 +1619,8 @@ def serve(parser: Parser, job: Callable[[argparse.Namespace], str], argv: Option
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         print(f"{parser.prog}: cannot write the report to standard output: {error.strerror}; nothing else was changed", file=sys.stderr)
         return 1
-    return 0
+    sys.stderr.write(refused)
+    return 1 if refused else 0
 
 
 # --------------------------------------------------------------------------------------------------- finding a session
