@@ -348,13 +348,13 @@ class Sieve:
         self.pieces: list[str] = []
         self.needles: set[bytes] = set()
         self.others: set[bytes] = set()
-        self.blind = literals is None or not all([self.take(literal) for literal in literals])
+        self.blind = literals is None or not all(self.take(fold(literal, False)) for literal in literals)
         self.high = sorted(other for other in self.others if other[0] > 127)
         self.low = sorted(other for other in self.others if other[0] < 128)
 
     def take(self, literal: str) -> bool:
         """Note what one text asks for. Returns whether it asks for anything."""
-        run = max(SAFE_RUN.findall(literal.lower()), key=len, default="")
+        run = max(SAFE_RUN.findall(literal), key=len, default="")
         if run:
             self.take_ascii(run)
             return True
@@ -1352,7 +1352,7 @@ def close_words(scope: Scope, search: Search) -> list[str]:
             score = max(difflib.SequenceMatcher(None, word, other).ratio() for other in wanted)
             if score >= 0.75:
                 found[word] = score
-    return [word for word in sorted(found, key=lambda word: -found[word])[:5]]
+    return sorted(found, key=lambda word: -found[word])[:5]
 
 
 def mtime_of(path: str) -> float:
