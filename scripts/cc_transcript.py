@@ -23,9 +23,8 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timezone
-from functools import lru_cache
 from typing import IO, Any, NamedTuple, NoReturn, Optional
 
 VERSION = "0.1.0"
@@ -278,19 +277,12 @@ def parse_line(data: bytes) -> Parsed:
     return Parsed(objects, damaged)
 
 
-@lru_cache(maxsize=1024)
 def parse_string(data: bytes) -> str:
-    """The text of a JSON string that most records repeat, empty where it is none."""
+    """The text of a JSON string, empty where it is none."""
     try:
-        return intern_string(DECODER.decode(data.decode("utf-8", "replace")))
+        return string(DECODER.decode(data.decode("utf-8", "replace")))
     except ValueError:
         return ""
-
-
-@lru_cache(maxsize=1024)
-def intern_bytes(data: bytes) -> str:
-    """A text that most records repeat, kept once."""
-    return intern_string(data.decode("utf-8", "replace"))
 
 
 def string(value: object) -> str:
@@ -426,11 +418,14 @@ class Record:
 
     logical_parent: Optional[str] = None
     blocks: tuple[Any, ...] = ()
+    own_calls: Sequence[Call] = ()
+    own_results: Sequence[Result] = ()
     meta = summary = local = api_error = queued = False
     session = origin = message_id = model = denial = cwd = branch = entrypoint = subtype = source_call = forked_from = ""
     tokens: Optional[dict[str, Any]] = None
     compaction: Optional[Compaction] = None
-    line = 0
+    line = 0  # place in the file among the chain records, from 0; of one that is repeated that of its first copy
+    last_line = 0  # that of its last copy
 
     def __init__(
         self, transcript: Transcript, offset: int, size: int, kind: str, uuid: str, parent: Optional[str], sidechain: bool, timestamp: str
@@ -453,17 +448,29 @@ class Record:
                 return fields
         return {}
 
+    def take_blocks(self, content: object) -> None:
+        """Fill in the content blocks from what the file holds: a string is one Text, a list is taken block by block."""
+        if isinstance(content, str):
+            self.blocks = (Text(content),)
+            return
+        self.blocks = tuple([narrowed for block in array(content) if (narrowed := narrow_block(self, block)) is not None])
+        kinds = {type(block) for block in self.blocks}
+        if Call in kinds:
+            self.own_calls = [block for block in self.blocks if isinstance(block, Call)]
+        if Result in kinds:
+            self.own_results = [block for block in self.blocks if isinstance(block, Result)]
+
     def texts(self) -> list[str]:
         """The texts of its text blocks."""
         return [block.text for block in self.blocks if isinstance(block, Text) and block.text]
 
-    def calls(self) -> list[Call]:
+    def calls(self) -> Sequence[Call]:
         """Its tool calls."""
-        return [block for block in self.blocks if isinstance(block, Call)]
+        return self.own_calls
 
-    def results(self) -> list[Result]:
+    def results(self) -> Sequence[Result]:
         """Its tool results."""
-        return [block for block in self.blocks if isinstance(block, Result)]
+        return self.own_results
 
 
 def narrow(transcript: Transcript, offset: int, size: int, fields: dict[str, Any]) -> Record:
@@ -473,39 +480,45 @@ def narrow(transcript: Transcript, offset: int, size: int, fields: dict[str, Any
     record = Record(
         transcript, offset, size, kind, string(get("uuid")), optional(get("parentUuid")), get("isSidechain") is True, string(get("timestamp"))
     )
-    record.session = intern_string(get("sessionId"))
-    record.cwd, record.branch, record.entrypoint = intern_string(get("cwd")), intern_string(get("gitBranch")), intern_string(get("entrypoint"))
+    record.session, record.cwd, record.branch, record.entrypoint = transcript.place(
+        string(get("sessionId")), string(get("cwd")), string(get("gitBranch")), string(get("entrypoint"))
+    )
     if "forkedFrom" in fields:
         record.forked_from = string(mapping(get("forkedFrom")).get("sessionId"))
-    if get("isMeta") is True or get("isVisibleInTranscriptOnly") is True:
-        record.meta = True
-    if kind in ("user", "assistant"):
-        narrow_message(record, fields)
+    if kind == "assistant":
+        narrow_answer(record, fields, mapping(get("message")))
+    elif kind == "user":
+        narrow_user(record, fields, mapping(get("message")))
     elif kind == "attachment":
         attachment = mapping(get("attachment"))
         record.subtype = intern_string(attachment.get("type"))
         if record.subtype == "queued_command":
             record.queued = attachment.get("commandMode") == "prompt"
             record.origin = string(mapping(attachment.get("origin")).get("kind"))
-            record.blocks = narrow_blocks(record, attachment.get("prompt"))
+            record.take_blocks(attachment.get("prompt"))
     elif kind == "system":
         record.subtype = intern_string(get("subtype"))
-        record.blocks = narrow_blocks(record, get("content"))
+        record.take_blocks(get("content"))
         record.logical_parent = optional(get("logicalParentUuid"))
         if record.subtype == "compact_boundary":
             record.compaction = narrow_compaction(mapping(get("compactMetadata")))
+    if get("isMeta") is True or get("isVisibleInTranscriptOnly") is True:
+        record.meta = True
     return record
 
 
-def narrow_message(record: Record, fields: dict[str, Any]) -> None:
-    """Fill in what user and assistant records alone carry."""
-    message = mapping(fields.get("message"))
-    record.blocks = narrow_blocks(record, message.get("content"))
-    if record.kind == "assistant":
-        record.message_id, record.model = string(message.get("id")), intern_string(message.get("model"))
-        record.api_error = fields.get("isApiErrorMessage") is True
-        record.tokens = mapping(message.get("usage"))
-        return
+def narrow_answer(record: Record, fields: dict[str, Any], message: dict[str, Any]) -> None:
+    """Fill in what an assistant record alone carries."""
+    record.take_blocks(message.get("content"))
+    record.message_id, record.model = string(message.get("id")), intern_string(message.get("model"))
+    record.tokens = mapping(message.get("usage"))
+    if fields.get("isApiErrorMessage") is True:
+        record.api_error = True
+
+
+def narrow_user(record: Record, fields: dict[str, Any], message: dict[str, Any]) -> None:
+    """Fill in what a user record alone carries."""
+    record.take_blocks(message.get("content"))
     record.summary = fields.get("isCompactSummary") is True
     record.origin = string(mapping(fields.get("origin")).get("kind"))
     record.local = fields.get("rowSource") == "local" and not record.origin
@@ -519,25 +532,21 @@ def intern_string(value: object) -> str:
     return sys.intern(value) if type(value) is str else ""
 
 
-def narrow_blocks(record: Record, content: object) -> tuple[Any, ...]:
-    """Content blocks of a message: Text, Thinking, Image, Call and Result; unknown kinds become a Text that names them."""
-    if isinstance(content, str):
-        return (Text(content),)
-    found: list[Any] = []
-    for block in array(content):
-        fields = mapping(block)
-        kind = string(fields.get("type"))
-        if kind == "tool_result":
-            found.append(Result(string(fields.get("tool_use_id")), fields.get("is_error") is True, record))
-        elif kind == "tool_use":
-            found.append(Call(string(fields.get("id")), string(fields.get("name")), fields.get("input")))
-        elif kind in ("thinking", "redacted_thinking"):
-            found.append(Thinking(string(fields.get("thinking"))))
-        elif kind in ("image", "document"):
-            found.append(Image(media_type(fields), len(string(mapping(fields.get("source")).get("data"))) * 3 // 4))
-        elif kind == "text":
-            found.append(Text(block_text(block)))
-    return tuple(found)
+def narrow_block(record: Record, block: object) -> Any:
+    """One content block of a message: Text, Thinking, Image, Call or Result, None for what is nothing of the kind."""
+    fields = mapping(block)
+    kind = fields.get("type")
+    if kind == "text":
+        return Text(string(fields.get("text")))
+    if kind == "tool_use":
+        return Call(string(fields.get("id")), string(fields.get("name")), fields.get("input"))
+    if kind == "tool_result":
+        return Result(string(fields.get("tool_use_id")), fields.get("is_error") is True, record)
+    if kind in ("thinking", "redacted_thinking"):
+        return Thinking(string(fields.get("thinking")))
+    if kind in ("image", "document"):
+        return Image(media_type(fields), len(string(mapping(fields.get("source")).get("data"))) * 3 // 4)
+    return None
 
 
 def narrow_compaction(metadata: dict[str, Any]) -> Compaction:
@@ -559,29 +568,38 @@ CHAIN_KINDS = frozenset(("user", "assistant", "attachment", "system", "progress"
 TITLE_KINDS = {"custom-title": "customTitle", "ai-title": "aiTitle", "agent-name": "agentName"}  # the better first
 SIDE_KINDS = frozenset((*TITLE_KINDS, "last-prompt"))  # the only side records that are read
 CHAIN_HEAD = re.compile(
-    rb'\{"parentUuid":(?:null|"([^"\\]{1,64})"),"isSidechain":(true|false),(?:"[a-zA-Z]+":"[^"\\]*",)*?'
-    rb'(?:"type":"(user)","message":\{"role":"user","content":\[\{(?:"type":"tool_result"|"tool_use_id":")|"attachment":\{"type":"([a-z_]+)")'
+    rb'\{"parentUuid":(?:null|"([!#-\[\]-~]{1,64})"),"isSidechain":(true|false),(?:"[a-zA-Z]+":"[^"\\]*",)*?(?:"attachment":\{"type":"([a-z_]+)"'
+    rb'|"type":"user","message":\{"role":"user","content":\[\{(?:"tool_use_id":"([^"\\]*)","type":"tool_result"|"type":"tool_result"),"content":)'
 )
-LINK_TAIL = re.compile(rb',"uuid":"([^"\\]{1,64})","timestamp":"([^"\\]{1,40})"')
+LINK_TAIL = re.compile(rb',"uuid":"([!#-\[\]-~]{1,64})","timestamp":"([!#-\[\]-~]{1,40})"')
 PLACE_TAIL = re.compile(
     rb',(?:"entrypoint":"([^"\\]*)",)?"cwd":("(?:[^"\\]|\\.)*"),"sessionId":"([^"\\]*)",(?:"version":"[^"\\]*",)?"gitBranch":("(?:[^"\\]|\\.)*")'
+    rb'(?:,"[a-zA-Z]+":"[^"\\]*")*\}\r?\n'
 )
-CALL_ID = re.compile(rb'"tool_use_id":"([^"\\]*)"')
+LATE_CALL_ID = re.compile(rb'"tool_use_id":"([^"\\]*)"')
+TAIL_BYTES = 1_024  # where a record's place in the world stands, and what a short record glued to a line's end begins with
+BLOCK_TAIL = 256  # where a result block's flag and id stand, behind its content
+SIDE_TAILS = (b'"gitBranch":', b'"parentUuid":', b'Title":', b'"agentName":', b'"leafUuid":')  # of every record that counts
 
 
 def kind_of_side_record(data: bytes) -> Optional[str]:
-    """Type of a line that is one whole side record written by the client, None for any other line.
+    """Type of a line that is a side record nobody needs, written by the client, None for any other line.
 
-    The byte tests are sound: inside a JSON string a quote is always escaped, so they only ever meet the structure.
+    The byte tests are sound: inside a JSON string a quote is always escaped, so they only ever meet the structure. A record
+    that was glued to such a line, or to a torn one's stub, ends the line and shows there what it is.
     """
     if not data.startswith(b'{"type":"') or not data.endswith((b"}\n", b"}\r\n")):
         return None
     kind = data[9 : data.find(b'"', 9, 64)].decode("latin-1")
-    if "\\" in kind or kind in CHAIN_KINDS or kind in SIDE_KINDS:
+    if "\\" in kind or kind in CHAIN_KINDS or kind in SIDE_KINDS or data.find(b'"parentUuid":', 0, TAIL_BYTES) >= 0:
         return None
-    tail = len(data) - 1024  # of a chain record that a stub was glued to, the end is there
-    glued = data.find(b'}{"type":"') >= 0 or data.find(b'"gitBranch":', tail) >= 0 or data.find(b'"parentUuid":', tail) >= 0
-    return None if glued or data.find(b'"parentUuid":', 0, 1024) >= 0 else kind
+    tail = data[-TAIL_BYTES:]
+    for sign in SIDE_TAILS:
+        if sign in tail:
+            return None
+    if not kind.startswith("api-request") and data.find(b'}{"type":"') >= 0:  # requests are most of a file, and hold these
+        return None
+    return kind
 
 
 def recognise(transcript: Transcript, offset: int, data: bytes) -> Optional[Record]:
@@ -590,50 +608,61 @@ def recognise(transcript: Transcript, offset: int, data: bytes) -> Optional[Reco
     What it does not hold (the text, the detail) is read by `fields()` when somebody asks. A test proves that the
     reading of whole lines gives the same records.
     """
-    head = CHAIN_HEAD.match(data, 0, 1024)
-    if not head or not data.endswith((b'"}\n', b'"}\r\n')):
+    head = CHAIN_HEAD.match(data, 0, TAIL_BYTES)
+    if not head or data.find(b'{"parentUuid":', 1) >= 0:  # a stub with another record glued to it
         return None
-    if data.find(b'{"parentUuid":', 1) >= 0:  # a stub with another record glued to it
-        return None
-    parent, attachment = head[1], head[4]
+    parent, sidechain, attachment, call = head.groups()
     if attachment:
         at = data.rfind(b',"type":"attachment","uuid":"') + len(b',"type":"attachment"')
         if attachment == b"queued_command" or at < head.end():
             return None
     else:
         at = data.find(b']},"uuid":"', head.end()) + 2
-        if data.find(b'{"', head.end(), at) >= 0:  # another block, or structure inside the result
-            return None
+        if data.find(b'},{"type":"', head.end(), at) >= 0 or data.find(b'"tool_use_id":"', head.end(), at - BLOCK_TAIL) >= 0:
+            return None  # another block, or structure inside the result
     link = LINK_TAIL.match(data, at) if at > 2 else None
-    if not link:
+    place = place_of(transcript, data, link.end()) if link else None
+    if not link or not place:
         return None
     record = Record(
         transcript,
         offset,
         len(data),
         "attachment" if attachment else "user",
-        link[1].decode("utf-8", "replace"),
-        parent.decode("utf-8", "replace") if parent else None,
-        head[2] == b"true",
-        link[2].decode("utf-8", "replace"),
+        link[1].decode("ascii"),
+        parent.decode("ascii") if parent else None,
+        sidechain == b"true",
+        link[2].decode("ascii"),
     )
-    tail = max(at, len(data) - 1024)
-    entry = data.rfind(b',"entrypoint":"', tail)
-    place = PLACE_TAIL.match(data, entry if entry >= 0 else data.rfind(b',"cwd":"', tail))
-    if not place or data.find(b'}{"', place.end()) >= 0:
-        return None
-    record.entrypoint, record.session = intern_bytes(place[1] or b""), intern_bytes(place[3])
-    record.cwd, record.branch = parse_string(place[2]), parse_string(place[4])
+    record.session, record.cwd, record.branch, record.entrypoint = place
     if attachment:
         record.subtype = attachment.decode("latin-1")
         return record
-    if data.count(b'"tool_use_id":"', 0, at) != 1 or data.find(b'"toolDenialKind"', at) >= 0 or data.find(b'"toolUseResult":"User rejected', at) >= 0:
-        return None
-    call = CALL_ID.search(data, 0, at)
-    if not call:
-        return None
-    record.blocks = (Result(call[1].decode("utf-8", "replace"), data.find(b'"is_error":true', head.end(), at) >= 0, record),)
-    return record
+    return record if take_result(record, data, max(head.end(), at - BLOCK_TAIL), at, call) else None
+
+
+def take_result(record: Record, data: bytes, start: int, end: int, call: Optional[bytes]) -> bool:
+    """Fill in the one result of a record whose block ends before `end`; False where it takes a closer look."""
+    late = LATE_CALL_ID.search(data, start, end)
+    if bool(call) == bool(late):  # two ids, or none
+        return False
+    failed = data.find(b'"is_error":true', start, end) >= 0
+    if failed and (data.find(b'"toolDenialKind"', end) >= 0 or data.find(b'"toolUseResult":"User rejected', end) >= 0):
+        return False
+    record.blocks = record.own_results = (Result((call or late[1] if late else call or b"").decode("utf-8", "replace"), failed, record),)
+    return True
+
+
+def place_of(transcript: Transcript, data: bytes, link_end: int) -> Optional[tuple[str, str, str, str]]:
+    """Session, cwd, branch and entrypoint from the end of a line, which is the same in most lines; None where it is not the client's."""
+    tail = max(link_end, len(data) - TAIL_BYTES)
+    at = data.rfind(b',"entrypoint":"', tail)
+    ending = data[at if at >= 0 else data.rfind(b',"cwd":"', tail) :]
+    known = transcript.places.get(ending)
+    if known is None and (place := PLACE_TAIL.fullmatch(ending)):
+        entrypoint, session = (place[1] or b"").decode("utf-8", "replace"), place[3].decode("utf-8", "replace")
+        known = transcript.places[ending] = transcript.place(session, parse_string(place[2]), parse_string(place[4]), entrypoint)
+    return known
 
 
 class Pin(NamedTuple):
@@ -652,6 +681,7 @@ class Transcript:
         self.id = os.path.splitext(os.path.basename(path))[0]
         self.records: list[Record] = []
         self.loose: list[Record] = []  # chain kinds without a uuid: they have a place in the file but no link
+        self.places: dict[Any, tuple[str, str, str, str]] = {}  # by the four themselves, and by the end of a line that tells them
         self.titles: dict[str, str] = {}
         self.pin: Optional[Pin] = None
         self.damaged = 0
@@ -664,6 +694,11 @@ class Transcript:
             return self.file.read(size)
         except (OSError, ValueError):
             return b""
+
+    def place(self, session: str, cwd: str, branch: str, entrypoint: str) -> tuple[str, str, str, str]:
+        """These four, which most records repeat, kept once."""
+        key = (session, cwd, branch, entrypoint)
+        return self.places.setdefault(key, key)
 
     def take_line(self, offset: int, data: bytes, whole: bool) -> None:
         """Add what one line holds; `whole` reads it all even where head and tail would do."""
@@ -700,7 +735,7 @@ class Transcript:
 
     def add(self, record: Record) -> None:
         """Append a chain record. A compaction voids every pin before it (measured)."""
-        record.line = len(self.records)
+        record.line = record.last_line = len(self.records)
         if record.compaction:
             self.pin = None
         self.records.append(record)
@@ -874,14 +909,14 @@ class Links:
     content, in the place of the first (measured)."""
 
     def __init__(self, records: list[Record]) -> None:
-        first_line: dict[str, int] = {}
-        for record in records:
-            first_line.setdefault(record.uuid, record.line)
-        self.last_line = {record.uuid: record.line for record in records}
-        self.by_uuid = {record.uuid: record for record in records}
-        for uuid, record in self.by_uuid.items():
-            record.line = first_line[uuid]
-        self.main = sorted((record for record in self.by_uuid.values() if not record.sidechain), key=lambda record: record.line)
+        self.by_uuid = {record.uuid: record for record in records}  # in the order of the first copies
+        if len(self.by_uuid) < len(records):
+            first_line: dict[str, int] = {}
+            for record in records:
+                first_line.setdefault(record.uuid, record.last_line)
+            for uuid, record in self.by_uuid.items():
+                record.line = first_line[uuid]
+        self.main = [record for record in self.by_uuid.values() if not record.sidechain]
         self.boundaries = [record for record in self.main if record.compaction and self.has_summary(record)]
 
     def has_summary(self, boundary: Record) -> bool:
@@ -894,11 +929,12 @@ class Chain:
     what the last compaction re-parented and took away (measured on the client)."""
 
     def __init__(self, links: Links, limit: int) -> None:
-        self.links, self.last_line = links, links.last_line
+        self.links = links
         self.boundaries = [boundary for boundary in links.boundaries if boundary.line < limit]
         self.boundary = self.boundaries[-1] if self.boundaries else None
         self.main = [record for record in links.main if record.line < limit]
         self.by_uuid = {record.uuid: record for record in self.main}
+        self.paths: dict[tuple[str, bool], list[Record]] = {}  # walks that were made
         self.moved: dict[str, str] = {}  # uuid -> parent after the compaction, "" for a root
         self.kept: list[str] = []
         self.cuts = False
@@ -923,7 +959,7 @@ class Chain:
             kept = []
         self.kept, self.cuts = kept, True
         staying = set(kept)
-        self.main = [record for record in self.main if self.last_line[record.uuid] >= boundary.line or record.uuid in staying]
+        self.main = [record for record in self.main if record.last_line >= boundary.line or record.uuid in staying]
         self.by_uuid = {record.uuid: record for record in self.main}
         if kept:
             self.moved = {record.uuid: kept[-1] for record in self.main if record.parent == anchor and anchor}
@@ -997,17 +1033,20 @@ class Chain:
 
         `lenient` also takes the answers that hang beside old hook progress: they happened, though the client does not send them.
         """
+        if (leaf.uuid, lenient) in self.paths:
+            return self.paths[leaf.uuid, lenient]
         path: list[Record] = []
         seen: set[str] = set()
         step: Optional[Record] = leaf
         while step is not None:
             if step.uuid in seen:
-                return self.main
+                path = self.main[::-1]
+                break
             seen.add(step.uuid)
             path.append(step)
             above = self.parent(step)
             step = self.beside_progress(step, above) if lenient and above and above.kind == "progress" else above
-        return path[::-1]
+        return self.paths.setdefault((leaf.uuid, lenient), path[::-1])
 
     def leaf(self, pin: Optional[Pin]) -> Optional[Record]:
         """The record that a resume continues from: the last line's, unless a pin names another branch (measured).
@@ -1016,7 +1055,7 @@ class Chain:
         exactly; one on the leaf's own has an effect only if it is explicit and nothing was written after it. None in an
         empty conversation.
         """
-        candidates = (record for record in sorted(self.main, key=lambda record: -self.last_line[record.uuid]) if record.kind != "progress")
+        candidates = (record for record in sorted(self.main, key=lambda record: -record.last_line) if record.kind != "progress")
         path: list[Record] = []
         last = next((record for record in candidates if has_turn(path := self.walk(record))), None)
         pinned = self.by_uuid.get(pin.leaf) if pin else None
@@ -1025,7 +1064,7 @@ class Chain:
         unbridged = next((at for at in range(len(path) - 1, 0, -1) if self.moved.get(path[at].uuid, path[at].parent) != path[at - 1].uuid), 0)
         own = path[unbridged:] if pin.explicit else self.with_parallels(path[unbridged:])
         if any(record.uuid == pinned.uuid for record in own):
-            return pinned if pin.explicit and self.last_line[last.uuid] < pin.after else last
+            return pinned if pin.explicit and last.last_line < pin.after else last
         return pinned if has_turn(self.walk(pinned)) else last
 
     def history(self, leaf: Record) -> list[Record]:
@@ -1047,7 +1086,7 @@ class Chain:
         latest = next((record for record in reversed(self.main) if record.line < boundary.line and record.session == boundary.session), None)
         if named and latest and kept_prefix(boundary) and any(record is named for record in self.walk(latest)):
             return latest  # "summarize from here" names the end of what it kept, and what it took away follows
-        if named and (named.line > since or self.last_line[named.uuid] < since):
+        if named and (named.line > since or named.last_line < since):
             return named
         return latest
 
@@ -1057,6 +1096,8 @@ class Chain:
         For each answer on the path: its rows (those on the path in its order, the others set in by their place in the
         file), the results of its calls in file order, then attachments that hang there beside the path and lead nowhere, such as queued prompts.
         """
+        if len(path) == len(self.main) and is_straight(path):
+            return path
         on_path = {record.uuid: at for at, record in enumerate(path)}
         rows: dict[str, list[Record]] = {}
         results: dict[str, list[Record]] = {}
@@ -1065,27 +1106,25 @@ class Chain:
             if record.kind == "assistant" and record.message_id:
                 rows.setdefault(record.message_id, []).append(record)
             elif record.kind == "user":
-                for result in record.results():
+                for result in record.own_results:
                     results.setdefault(result.call_id, []).append(record)
             if record.uuid not in on_path and record.parent:
                 beside.setdefault(record.parent, []).append(record)
-        found: list[Record] = []
-        placed: set[str] = set()
+        found: dict[str, Record] = {}
         for record in path:
-            if record.uuid in placed:
+            if record.uuid in found:
                 continue
-            group = [record]
-            if record.kind == "assistant" and record.message_id:
-                group = in_order(rows[record.message_id], on_path)
-            answers = [result for row in group for call in row.calls() for result in results.get(call.id, ())] if record.kind == "assistant" else []
+            if record.kind != "assistant":
+                found[record.uuid] = record
+                continue
+            group = in_order(rows[record.message_id], on_path) if record.message_id else [record]
+            answers = [result for row in group for call in row.own_calls for result in results.get(call.id, ())]
             group = [*group, *sorted(answers, key=lambda result: result.line)]
-            if beside and record.kind == "assistant":
+            if beside:
                 group += [loose for member in group for loose in self.loose_ends(member, beside)]
             for item in group:
-                if item.uuid not in placed:
-                    placed.add(item.uuid)
-                    found.append(item)
-        return found
+                found.setdefault(item.uuid, item)
+        return list(found.values())
 
     def loose_ends(self, record: Record, beside: dict[str, list[Record]]) -> list[Record]:
         """Attachments and system records below `record` that no user or assistant record follows."""
@@ -1100,6 +1139,35 @@ class Chain:
                 branch += below
             found += branch if ends else ()
         return found
+
+
+def is_straight(path: list[Record]) -> bool:
+    """Whether the rows of each answer, and then the results of its calls in file order, stand side by side on this path."""
+    answers: set[str] = set()
+    calls: set[str] = set()
+    earlier_calls: set[str] = set()
+    answer, last_result = "", -1  # the answer whose rows are being read; the line of the result just read, none after other records
+    for record in path:
+        if record.kind == "assistant":
+            if not answer or record.message_id != answer:
+                if record.message_id in answers:
+                    return False
+                earlier_calls |= calls
+                answer, calls, last_result = record.message_id, set(), 0
+                answers.add(answer or record.uuid)
+            calls.update([call.id for call in record.own_calls])
+            if not calls.isdisjoint(earlier_calls):
+                return False
+            continue
+        answer = ""
+        own = [result.call_id for result in record.own_results]
+        if not calls.isdisjoint(own) and record.line > last_result >= 0:
+            last_result = record.line
+        elif not calls.isdisjoint(own) or not earlier_calls.isdisjoint(own):
+            return False
+        else:
+            last_result = -1
+    return True
 
 
 def in_order(rows: list[Record], on_path: dict[str, int]) -> list[Record]:
@@ -1126,9 +1194,9 @@ def read_conversation(transcript: Transcript) -> Conversation:
     live = {record.uuid for record in conversation.live}
     plain = chain.boundary is None and not any(record.kind == "progress" for record in path)
     happened = conversation.live if plain else chain.history(leaf)
-    known = {record.uuid for record in happened}
-    conversation.happened = [*happened, *(record for record in conversation.live if record.uuid not in known)]
-    conversation.earlier = [record for record in happened if record.uuid not in live]
+    known = live if plain else {record.uuid for record in happened}
+    conversation.happened = happened if plain else [*happened, *(record for record in conversation.live if record.uuid not in known)]
+    conversation.earlier = [] if plain else [record for record in happened if record.uuid not in live]
     conversation.abandoned = [record for record in chain.links.main if record.uuid not in known and record.uuid not in live]
     conversation.compactions = sum(boundary.uuid in known for boundary in chain.boundaries)
     cut_into_exchanges(conversation, live)
@@ -1138,23 +1206,26 @@ def read_conversation(transcript: Transcript) -> Conversation:
 def cut_into_exchanges(conversation: Conversation, live: set[str]) -> None:
     """Fill in the exchanges: a new one at each prompt, calls joined with their results by id."""
     records = conversation.happened
-    results = {result.call_id: result for record in records for result in record.results()}
+    results = {result.call_id: result for record in records for result in record.own_results}
     loose = [record for record in conversation.transcript.loose if prompt_of(record)]
     opened: Optional[Exchange] = None
-    for record in merged(records, loose):
-        prompt = prompt_of(record)
-        if prompt or opened is None:
-            if not prompt and record.kind != "assistant":
-                note_harness_record(conversation, opened, record)
-                continue
-            number_of = (opened.n if opened else 0) + bool(prompt)
-            lives = record.uuid in live if record.uuid else bool(opened and opened.live)
-            opened = Exchange(number_of, prompt or Prompt("", "none"), record, lives)
-            conversation.exchanges.append(opened)
+    for record in merged(records, loose) if loose else records:
         if record.kind == "assistant":
+            opened = opened or open_exchange(conversation, None, Prompt("", "none"), record, live)
             add_answer(opened, record, results)
-        elif not prompt:
-            note_harness_record(conversation, opened, record)
+        elif not record.own_results:
+            if prompt := prompt_of(record):
+                opened = open_exchange(conversation, opened, prompt, record, live)
+            else:
+                note_harness_record(conversation, opened, record)
+
+
+def open_exchange(conversation: Conversation, before: Optional[Exchange], prompt: Prompt, record: Record, live: set[str]) -> Exchange:
+    """Begin a new exchange; one that no prompt begins has the number 0."""
+    lives = record.uuid in live if record.uuid else bool(before and before.live)
+    opened = Exchange((before.n if before else 0) + (prompt.how != "none"), prompt, record, lives)
+    conversation.exchanges.append(opened)
+    return opened
 
 
 def merged(records: list[Record], loose: list[Record]) -> Iterator[Record]:
@@ -1172,8 +1243,11 @@ def add_answer(exchange: Exchange, record: Record, results: dict[str, Result]) -
     if is_synthetic(record):
         exchange.errors += record.api_error
         return
-    exchange.replies += [Text(text) for text in record.texts() if text.strip()]
-    exchange.calls += [JoinedCall(call, record, results.get(call.id)) for call in record.calls()]
+    for block in record.blocks:
+        if type(block) is Text and block.text and not block.text.isspace():
+            exchange.replies.append(block)
+        elif type(block) is Call:
+            exchange.calls.append(JoinedCall(block, record, results.get(block.id)))
     exchange.last = record
 
 

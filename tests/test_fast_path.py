@@ -22,7 +22,7 @@ SOURCES = sorted(path for folder in ("fixtures", "cases") for path in (TESTS / f
 SEEDS = range(6)  # damaged copies of each
 
 # What the fast path leaves out on purpose, because it is read from the line when it is asked for or never is
-NOT_KNOWN = frozenset(("transcript", "session", "cwd", "branch", "entrypoint", "meta", "local", "blocks", "source_call", "origin", "forked_from", "logical_parent"))
+NOT_KNOWN = frozenset(("transcript", "own_calls", "own_results", "session", "cwd", "branch", "entrypoint", "meta", "local", "blocks", "source_call", "origin", "forked_from", "logical_parent"))
 
 
 def name_of(path: Path) -> str:
