@@ -784,9 +784,12 @@ COMMAND_NAME = re.compile(r"<command-name>\s*(/?[^<]*?)\s*</command-name>")
 COMMAND_ARGS = re.compile(r"<command-args>(.*?)</command-args>", re.S)
 SHELL_INPUT = re.compile(r"\s*<bash-input>(.*?)</bash-input>", re.S)
 SHELL_OUTPUT = re.compile(r"<bash-(stdout|stderr)>(.*?)</bash-\1>", re.S)
-LOCAL_COMMANDS = re.compile(  # they never reach the model
-    r"/(add-dir|agents|branch|clear|compact|config|context|copy|cost|doctor|effort|exit|export|fast|help|hooks|ide|login|logout|mcp|memory|model"
-    r"|output-style|permissions|plugin|quit|release-notes|rename|resume|rewind|status|statusline|tasks|terminal-setup|theme|todos|upgrade|usage|vim)"
+LOCAL_COMMANDS = frozenset(  # they never reach the model
+    (
+        "add-dir agents branch clear compact config context copy cost doctor effort exit export fast help hooks ide login logout mcp memory "
+        "model output-style permissions plugin quit release-notes rename resume rewind status statusline tasks terminal-setup theme todos "
+        "upgrade usage vim "
+    ).split()
 )
 
 
@@ -817,7 +820,7 @@ def prompt_of(record: Record) -> Optional[Prompt]:
     if shell := SHELL_INPUT.match(text):
         return Prompt(f"! {shell[1]}", "shell")
     if command := command_line(text):
-        return None if record.local or LOCAL_COMMANDS.fullmatch(command.split()[0]) else Prompt(command, "command")
+        return None if record.local or command.split()[0][1:] in LOCAL_COMMANDS else Prompt(command, "command")
     pictures = "[image]" if any(isinstance(block, Image) for block in record.blocks) else ""
     said = "\n".join(part for part in (text, "" if "[image]" in text else pictures) if part.strip())
     return Prompt(said, "queued" if record.queued else "typed") if said.strip() else None
@@ -1281,78 +1284,63 @@ ANSI = re.compile("(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|
 UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 XML_ESCAPES = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;", ord("\r"): "&#13;"}
 ATTRIBUTE_ESCAPES = {**XML_ESCAPES, ord('"'): "&quot;", ord("\n"): "&#10;", ord("\t"): "&#9;"}
-SECRET_HINTS = (
-    "key",
-    "://",
-    "authorization",
-    "sk-",
-    "sk_",
-    "pk-",
-    "pk_",
-    "rk-",
-    "rk_",
-    "ghp_",
-    "gho_",
-    "ghu_",
-    "ghs_",
-    "ghr_",
-    "pat_",
-    "pat-",
-    "xox",
-    "npm_",
-    "pypi-",
-    "aiza",
-    "ya29",
-    "hf_",
-    "akia",
-    "asia",
-    "eyj",
-    "secret",
-    "token",
-    "passw",
-    "credential",
-)
-SECRETS = (  # (kind, pattern); where a pattern has a group "keep", that much of the text stays. Each needs one of the hints
-    ("private key", re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.S)),
-    (
+class Secret(NamedTuple):
+    """A kind of credential: what a text must hold in lower case to be worth a search, and the pattern; its group "keep" stays."""
+
+    kind: str
+    hints: tuple[str, ...]
+    pattern: str
+
+
+SECRETS = (  # patterns are compiled when a hint is met: most texts hold none
+    Secret("private key", ("private key-",), r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"),
+    Secret(
         "authorization",
-        re.compile(r"(?P<keep>\bAuthorization[\"']?\s*[:=]\s*[\"']?)(?!\[masked)(?:(?:Bearer|Basic|Token|Digest)\s+)?[^\s\"',;]{6,}", re.I),
+        ("authorization",),
+        r"(?i)(?P<keep>\bAuthorization[\"']?\s*[:=]\s*[\"']?)(?!\[masked)(?:(?:Bearer|Basic|Token|Digest)\s+)?[^\s\"',;]{6,}",
     ),
-    ("password in URL", re.compile(r"(?P<keep>\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{0,100}:)[^\s/@]{1,200}(?=@)", re.I)),
-    ("api key", re.compile(r"\b(?:sk|pk|rk)[-_](?:ant-|live_|test_|proj-)?[A-Za-z0-9_-]{20,}")),
-    (
+    Secret("password in URL", ("://",), r"(?i)(?P<keep>\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{0,100}:)[^\s/@]{1,200}(?=@)"),
+    Secret(
+        "api key",
+        ("sk-", "sk_", "pk-", "pk_", "rk-", "rk_"),
+        r"\b(?:sk|pk|rk)[-_](?:ant-|live_|test_|proj-)?[A-Za-z0-9_-]{20,}",
+    ),
+    Secret(
         "token",
-        re.compile(
-            r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abeoprs]-[\w-]{10,}|npm_[A-Za-z0-9]{30,}|pypi-[\w-]{40,}|AIza[\w-]{30,}|ya29\.[\w.-]{20,}|hf_[A-Za-z0-9]{30,})"
-        ),
+        ("gho_", "ghp_", "ghu_", "ghs_", "ghr_", "_pat_", "glpat-", "xox", "npm_", "pypi-", "aiza", "ya29.", "hf_"),
+        r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abeoprs]-[\w-]{10,}|npm_[A-Za-z0-9]{30,}"
+        r"|pypi-[\w-]{40,}|AIza[\w-]{30,}|ya29\.[\w.-]{20,}|hf_[A-Za-z0-9]{30,})",
     ),
-    ("access key id", re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b")),
-    ("web token", re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}\.?[\w-]*")),
-    (
+    Secret("access key id", ("akia", "asia"), r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
+    Secret("web token", ("eyj",), r"\beyJ[\w-]{8,}\.[\w-]{8,}\.?[\w-]*"),
+    Secret(
         "secret",
-        re.compile(
-            r"(?P<keep>(?:secret|token|passwd|password|api_?key|access_?key|private_?key|_key|credential)s?[\"']?\s*[=:]\s*[\"']?)"
-            r"(?!\[masked)(?=[^\s\"',;&]{0,200}[0-9])[^\s\"',;&]{12,}",
-            re.I,
-        ),
+        ("secret", "token", "passw", "key", "credential"),
+        r"(?i)(?P<keep>(?:secret|token|passwd|password|api_?key|access_?key|private_?key|_key|credential)s?[\"']?\s*[=:]\s*[\"']?)"
+        r"(?!\[masked)(?=[^\s\"',;&]{0,200}[0-9])[^\s\"',;&]{12,}",
     ),
-    ("secret", re.compile(r"(?P<keep>(?:SECRET|TOKEN|PASSWORD|PASSWD)[A-Z0-9_]{0,40}=[\"']?)(?!\[masked)[^\s\"',;&]{4,}")),
+    Secret(
+        "secret",
+        ("secret", "token", "passw"),
+        r"(?P<keep>(?:SECRET|TOKEN|PASSWORD|PASSWD)[A-Z0-9_]{0,40}=[\"']?)(?!\[masked)[^\s\"',;&]{4,}",
+    ),
 )
+ASSIGNED = frozenset(("secret", "authorization"))  # of these a colon or an equals sign is part
 
 
 def mask(text: str) -> str:
     """`text` with credentials replaced by `[masked: kind]`; hashes, UUIDs and prose stay."""
     lowered = text.lower()
-    if not any(hint in lowered for hint in SECRET_HINTS):
-        return text
-    for kind, pattern in SECRETS:
-        text = pattern.sub(lambda found, kind=kind: f"{found.groupdict().get('keep') or ''}[masked: {kind}]", text)  # type: ignore[misc]
+    assigns = "=" in text or ":" in text
+    for secret in SECRETS:
+        if (assigns or secret.kind not in ASSIGNED) and any([hint in lowered for hint in secret.hints]):
+            text = re.sub(secret.pattern, lambda found, kind=secret.kind: f"{found.groupdict().get('keep') or ''}[masked: {kind}]", text)  # type: ignore[misc]
     return text
 
 
 def clean(text: str) -> str:
     """`text` without colour codes, and with everything XML or a terminal cannot take replaced by U+FFFD."""
-    if text.isascii() and text.isprintable():
+    if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return text
     if "\x1b" in text or "\x9b" in text:
         text = ANSI.sub("", text)
