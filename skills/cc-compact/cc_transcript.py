@@ -33,6 +33,7 @@ UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}
 FOLDER_UNITS = 200  # the client cuts a folder name there and adds a hash of the path
 BLOCK_BYTES = 1 << 18  # one read of a transcript; larger blocks cost memory and gain nothing
 EAGER_BYTES = 2_048  # a shorter line is parsed at once, a longer one by its head and tail where its shape is known
+LINKS_ONLY, WHOLE = 0, -1  # instead of EAGER_BYTES: nothing at once that can wait; everything at once
 EDGE_BYTES = 1 << 16  # how much of a file's head and tail is read to list it, at first
 TITLE_CHARS = 80  # a title made from a first prompt is cut there
 MASK_WINDOW = 200_000  # of a longer text only head and tail can be shown, so only they are cleaned and masked
@@ -324,12 +325,21 @@ class Image(NamedTuple):
     size: int
 
 
-class Call(NamedTuple):
-    """A tool call. `input` is an object in all but odd files."""
+class Call:
+    """A tool call. `input` is an object in all but odd files; of a long line it is read when it is asked for."""
 
-    id: str
-    name: str
-    input: Any
+    __slots__ = ("id", "name", "record", "given")
+
+    def __init__(self, id: str, name: str, record: Record, given: Any = ...) -> None:
+        self.id, self.name, self.record, self.given = id, name, record, given
+
+    @property
+    def input(self) -> Any:
+        """What the agent gave the tool."""
+        if self.given is ...:
+            blocks = array(mapping(self.record.fields().get("message")).get("content"))
+            self.given = next((fields.get("input") for fields in map(mapping, blocks) if fields.get("id") == self.id), None)
+        return self.given
 
     def argument(self, *names: str) -> str:
         """The first of these arguments that is given, as text; empty where none is."""
@@ -417,12 +427,12 @@ class Record:
     """One line of a transcript, narrowed. `uuid` and `parent` are the links of the chain; what a line does not say is empty."""
 
     logical_parent: Optional[str] = None
-    blocks: tuple[Any, ...] = ()
+    known_blocks: Optional[tuple[Any, ...]] = ()  # None: not read yet
     own_calls: Sequence[Call] = ()
     own_results: Sequence[Result] = ()
     meta = summary = local = api_error = queued = False
     session = origin = message_id = model = denial = cwd = branch = entrypoint = subtype = source_call = forked_from = ""
-    tokens: Optional[dict[str, Any]] = None
+    known_tokens: Optional[dict[str, Any]] = {}  # the same
     compaction: Optional[Compaction] = None
     line = 0  # place in the file among the chain records, from 0; of one that is repeated that of its first copy
     last_line = 0  # that of its last copy
@@ -434,12 +444,21 @@ class Record:
         self.uuid, self.parent, self.sidechain, self.timestamp = uuid, parent, sidechain, timestamp
 
     @property
+    def blocks(self) -> tuple[Any, ...]:
+        """The content blocks: Text, Thinking, Image, Call and Result."""
+        if self.known_blocks is None:
+            self.take_blocks(mapping(self.fields().get("message")).get("content"))
+        return self.known_blocks or ()
+
+    @property
     def usage(self) -> Optional[Usage]:
         """The tokens of the answer this row belongs to, None where it says none."""
-        if not self.tokens:
+        if self.known_tokens is None:
+            self.known_tokens = mapping(mapping(self.fields().get("message")).get("usage"))
+        if not self.known_tokens:
             return None
-        context = sum(number(self.tokens.get(name)) for name in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"))
-        return Usage(context, number(self.tokens.get("output_tokens")))
+        context = sum(number(self.known_tokens.get(name)) for name in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"))
+        return Usage(context, number(self.known_tokens.get("output_tokens")))
 
     def fields(self) -> dict[str, Any]:
         """The whole record as the file has it now, read anew; empty where it is gone or cannot be parsed."""
@@ -451,14 +470,14 @@ class Record:
     def take_blocks(self, content: object) -> None:
         """Fill in the content blocks from what the file holds: a string is one Text, a list is taken block by block."""
         if isinstance(content, str):
-            self.blocks = (Text(content),)
+            self.known_blocks = (Text(content),)
             return
-        self.blocks = tuple([narrowed for block in array(content) if (narrowed := narrow_block(self, block)) is not None])
-        kinds = {type(block) for block in self.blocks}
+        self.known_blocks = tuple([narrowed for block in array(content) if (narrowed := narrow_block(self, block)) is not None])
+        kinds = {type(block) for block in self.known_blocks}
         if Call in kinds:
-            self.own_calls = [block for block in self.blocks if isinstance(block, Call)]
+            self.own_calls = [block for block in self.known_blocks if isinstance(block, Call)]
         if Result in kinds:
-            self.own_results = [block for block in self.blocks if isinstance(block, Result)]
+            self.own_results = [block for block in self.known_blocks if isinstance(block, Result)]
 
     def texts(self) -> list[str]:
         """The texts of its text blocks."""
@@ -511,7 +530,7 @@ def narrow_answer(record: Record, fields: dict[str, Any], message: dict[str, Any
     """Fill in what an assistant record alone carries."""
     record.take_blocks(message.get("content"))
     record.message_id, record.model = string(message.get("id")), intern_string(message.get("model"))
-    record.tokens = mapping(message.get("usage"))
+    record.known_tokens = mapping(message.get("usage"))
     if fields.get("isApiErrorMessage") is True:
         record.api_error = True
 
@@ -539,7 +558,7 @@ def narrow_block(record: Record, block: object) -> Any:
     if kind == "text":
         return Text(string(fields.get("text")))
     if kind == "tool_use":
-        return Call(string(fields.get("id")), string(fields.get("name")), fields.get("input"))
+        return Call(string(fields.get("id")), string(fields.get("name")), record, fields.get("input"))
     if kind == "tool_result":
         return Result(string(fields.get("tool_use_id")), fields.get("is_error") is True, record)
     if kind in ("thinking", "redacted_thinking"):
@@ -567,16 +586,21 @@ def optional(value: object) -> Optional[str]:
 CHAIN_KINDS = frozenset(("user", "assistant", "attachment", "system", "progress"))
 TITLE_KINDS = {"custom-title": "customTitle", "ai-title": "aiTitle", "agent-name": "agentName"}  # the better first
 SIDE_KINDS = frozenset((*TITLE_KINDS, "last-prompt"))  # the only side records that are read
-CHAIN_HEAD = re.compile(
-    rb'\{"parentUuid":(?:null|"([!#-\[\]-~]{1,64})"),"isSidechain":(true|false),(?:"[a-zA-Z]+":"[^"\\]*",)*?(?:"attachment":\{"type":"([a-z_]+)"'
-    rb'|"type":"user","message":\{"role":"user","content":\[\{(?:"tool_use_id":"([^"\\]*)","type":"tool_result"|"type":"tool_result"),"content":)'
+CHAIN_HEAD = re.compile(  # the links, then what begins an attachment, a tool result, or the only block of an answer's row
+    rb'\{"parentUuid":(?:null|"(?P<parent>[!#-\[\]-~]{1,64})"),"isSidechain":(?P<sidechain>true|false),(?:"(?!uuid|type)[a-zA-Z]+":"[^"\\]*",)*?'
+    rb'(?:"attachment":\{"type":"(?P<attachment>[a-z_]+)"'
+    rb'|"type":"user","message":\{"role":"user","content":\[\{(?:"tool_use_id":"(?P<answered>[^"\\]*)",)?"type":"tool_result",'
+    rb'(?:"tool_use_id":"(?P<id_second>[^"\\]*)",)?"content":'
+    rb'|"message":(?P<message>\{(?:"[a-z_]+":(?:"[^"\\]*"|null),)+)"content":\[\{"type":"'
+    rb'(?:text"|thinking"|tool_use","id":"(?P<call>[^"\\]*)","name":"(?P<tool>[^"\\]*)"))'
 )
 LINK_TAIL = re.compile(rb',"uuid":"([!#-\[\]-~]{1,64})","timestamp":"([!#-\[\]-~]{1,40})"')
 PLACE_TAIL = re.compile(
     rb',(?:"entrypoint":"([^"\\]*)",)?"cwd":("(?:[^"\\]|\\.)*"),"sessionId":"([^"\\]*)",(?:"version":"[^"\\]*",)?"gitBranch":("(?:[^"\\]|\\.)*")'
-    rb'(?:,"[a-zA-Z]+":"[^"\\]*")*\}\r?\n'
+    rb'(?:,"[a-zA-Z]+":"[^"\\]*")*'
 )
-LATE_CALL_ID = re.compile(rb'"tool_use_id":"([^"\\]*)"')
+FORK_TAIL = re.compile(rb',"forkedFrom":\{"sessionId":"([^"\\]*)","messageUuid":"[^"\\]*"\}')
+RESULT_END = re.compile(rb'["\]l](?:,"is_error":(true|false))?(?:,"tool_use_id":"(?P<id_last>[^"\\]*)")?\}\]\}\Z')
 TAIL_BYTES = 1_024  # where a record's place in the world stands, and what a short record glued to a line's end begins with
 BLOCK_TAIL = 256  # where a result block's flag and id stand, behind its content
 SIDE_TAILS = (b'"gitBranch":', b'"parentUuid":', b'Title":', b'"agentName":', b'"leafUuid":')  # of every record that counts
@@ -603,7 +627,7 @@ def kind_of_side_record(data: bytes) -> Optional[str]:
 
 
 def recognise(transcript: Transcript, offset: int, data: bytes) -> Optional[Record]:
-    """The Record of a long tool result or attachment that the client wrote, from its head and tail alone, else None.
+    """The Record of a tool result, an attachment or a row of an answer that the client wrote, from its head and tail alone, else None.
 
     What it does not hold (the text, the detail) is read by `fields()` when somebody asks. A test proves that the
     reading of whole lines gives the same records.
@@ -611,58 +635,71 @@ def recognise(transcript: Transcript, offset: int, data: bytes) -> Optional[Reco
     head = CHAIN_HEAD.match(data, 0, TAIL_BYTES)
     if not head or data.find(b'{"parentUuid":', 1) >= 0:  # a stub with another record glued to it
         return None
-    parent, sidechain, attachment, call = head.groups()
-    if attachment:
-        at = data.rfind(b',"type":"attachment","uuid":"') + len(b',"type":"attachment"')
-        if attachment == b"queued_command" or at < head.end():
-            return None
-    else:
+    kind = "attachment" if head["attachment"] else "assistant" if head["message"] else "user"
+    if kind == "user":
         at = data.find(b']},"uuid":"', head.end()) + 2
-        if data.find(b'},{"type":"', head.end(), at) >= 0 or data.find(b'"tool_use_id":"', head.end(), at - BLOCK_TAIL) >= 0:
-            return None  # another block, or structure inside the result
-    link = LINK_TAIL.match(data, at) if at > 2 else None
-    place = place_of(transcript, data, link.end()) if link else None
-    if not link or not place:
+    else:
+        at = data.rfind(b',"type":"%b","uuid":"' % kind.encode(), head.end()) + len(b',"type":"%b"' % kind.encode())
+    link = LINK_TAIL.match(data, at) if at > head.end() else None
+    if not link:
         return None
-    record = Record(
-        transcript,
-        offset,
-        len(data),
-        "attachment" if attachment else "user",
-        link[1].decode("ascii"),
-        parent.decode("ascii") if parent else None,
-        sidechain == b"true",
-        link[2].decode("ascii"),
-    )
-    record.session, record.cwd, record.branch, record.entrypoint = place
-    if attachment:
-        record.subtype = attachment.decode("latin-1")
-        return record
-    return record if take_result(record, data, max(head.end(), at - BLOCK_TAIL), at, call) else None
+    parent = head["parent"].decode("ascii") if head["parent"] else None
+    record = Record(transcript, offset, len(data), kind, link[1].decode("ascii"), parent, head["sidechain"] == b"true", link[2].decode("ascii"))
+    take = {"attachment": take_attachment, "assistant": take_answer, "user": take_result}[kind]
+    return record if take_place(record, data, link.end()) and take(record, data, head, at) else None
 
 
-def take_result(record: Record, data: bytes, start: int, end: int, call: Optional[bytes]) -> bool:
-    """Fill in the one result of a record whose block ends before `end`; False where it takes a closer look."""
-    late = LATE_CALL_ID.search(data, start, end)
-    if bool(call) == bool(late):  # two ids, or none
+def take_attachment(record: Record, data: bytes, head: re.Match[bytes], end: int) -> bool:
+    """Fill in an attachment's kind; False for a queued prompt, which is read whole."""
+    record.subtype = head["attachment"].decode("ascii")
+    return record.subtype != "queued_command"
+
+
+def take_answer(record: Record, data: bytes, head: re.Match[bytes], end: int) -> bool:
+    """Fill in what is known of an answer's row before its only block is read; False where there are more, or the harness speaks."""
+    message = DECODER.decode(head["message"][:-1].decode("utf-8", "replace") + "}")
+    record.message_id, record.model = string(message.get("id")), intern_string(message.get("model"))
+    if data.find(b'},{"type":"', head.end(), end) >= 0 or record.model == "<synthetic>" or data.find(b'"isApiErrorMessage":true', end) >= 0:
         return False
-    failed = data.find(b'"is_error":true', start, end) >= 0
-    if failed and (data.find(b'"toolDenialKind"', end) >= 0 or data.find(b'"toolUseResult":"User rejected', end) >= 0):
-        return False
-    record.blocks = record.own_results = (Result((call or late[1] if late else call or b"").decode("utf-8", "replace"), failed, record),)
+    record.known_blocks = record.known_tokens = None
+    if head["tool"] is not None:
+        record.own_calls = (Call(head["call"].decode("utf-8", "replace"), head["tool"].decode("utf-8", "replace"), record),)
     return True
 
 
-def place_of(transcript: Transcript, data: bytes, link_end: int) -> Optional[tuple[str, str, str, str]]:
-    """Session, cwd, branch and entrypoint from the end of a line, which is the same in most lines; None where it is not the client's."""
-    tail = max(link_end, len(data) - TAIL_BYTES)
+def take_result(record: Record, data: bytes, head: re.Match[bytes], end: int) -> bool:
+    """Fill in the one result of a record whose block ends before `end`; False where it takes a closer look."""
+    ids = data.count(b'"tool_use_id":"', head.end(), end)
+    ending = RESULT_END.search(data, max(head.end(), end - BLOCK_TAIL), end)
+    if not ending or data.find(b'},{"type":"', head.end(), end) >= 0:
+        return False  # another block, or an order of keys that is not the client's
+    named = [name for name in (head["answered"], head["id_second"], ending["id_last"]) if name is not None]
+    if len(named) != 1 or ids != (ending["id_last"] is not None):
+        return False
+    failed = ending[1] == b"true"
+    tail = end if failed else max(end, len(data) - TAIL_BYTES)  # a refusal is marked as an error, too
+    if data.find(b'"toolDenialKind"', tail) >= 0 or (failed and data.find(b'"toolUseResult":"User rejected', end) >= 0):
+        return False
+    record.known_blocks = record.own_results = (Result(named[0].decode("utf-8", "replace"), failed, record),)
+    return True
+
+
+def take_place(record: Record, data: bytes, link_end: int) -> bool:
+    """Fill in session, cwd, branch and entrypoint from the end of a line, which is the same in most lines; False where it is not the client's."""
+    places, tail = record.transcript.places, max(link_end, len(data) - TAIL_BYTES)
     at = data.rfind(b',"entrypoint":"', tail)
     ending = data[at if at >= 0 else data.rfind(b',"cwd":"', tail) :]
-    known = transcript.places.get(ending)
-    if known is None and (place := PLACE_TAIL.fullmatch(ending)):
+    if fork := FORK_TAIL.search(ending):
+        record.forked_from = fork[1].decode("utf-8", "replace")
+        ending = ending[: fork.start()] + ending[fork.end() :]
+    if ending not in places:
+        place = PLACE_TAIL.match(ending)
+        if not place or ending[place.end() :] not in (b"}\n", b"}\r\n"):
+            return False
         entrypoint, session = (place[1] or b"").decode("utf-8", "replace"), place[3].decode("utf-8", "replace")
-        known = transcript.places[ending] = transcript.place(session, parse_string(place[2]), parse_string(place[4]), entrypoint)
-    return known
+        places[ending] = record.transcript.place(session, parse_string(place[2]), parse_string(place[4]), entrypoint)
+    record.session, record.cwd, record.branch, record.entrypoint = places[ending]
+    return True
 
 
 class Pin(NamedTuple):
@@ -700,24 +737,25 @@ class Transcript:
         key = (session, cwd, branch, entrypoint)
         return self.places.setdefault(key, key)
 
-    def take_line(self, offset: int, data: bytes, whole: bool) -> None:
-        """Add what one line holds; `whole` reads it all even where head and tail would do."""
-        if not whole:
-            if len(data) > EAGER_BYTES and (record := recognise(self, offset, data)):
-                self.add(record)
-                return
-            if kind_of_side_record(data):
-                return
+    def take_line(self, offset: int, data: bytes, eager: Optional[int] = None) -> None:
+        """Add what one line holds; one of more than `eager` bytes (EAGER_BYTES) by its head and tail where these tell enough."""
+        limit = EAGER_BYTES if eager is None else eager
+        if limit != WHOLE and self.take_edges(offset, data, limit):
+            return
         objects, damaged = parse_line(data)
-        if damaged and not objects:  # only its inside is damaged: its head and tail still link the chain
-            if len(data) > EAGER_BYTES and (record := recognise(self, offset, data)):
-                self.add(record)
-                return
-            if kind_of_side_record(data):
-                return
+        if damaged and not objects and self.take_edges(offset, data, WHOLE):  # its inside alone is damaged: it still links the chain
+            self.damaged += len(data) <= EAGER_BYTES  # of a longer line nobody would know who reads the quick way
+            return
         self.damaged += damaged
         for fields in objects:
             self.take_object(offset, len(data), fields)
+
+    def take_edges(self, offset: int, data: bytes, limit: int) -> bool:
+        """Take a line of more than `limit` bytes by its head and tail; whether that was enough."""
+        if len(data) > limit and (record := recognise(self, offset, data)):
+            self.add(record)
+            return True
+        return bool(kind_of_side_record(data))
 
     def take_object(self, offset: int, size: int, fields: dict[str, Any]) -> None:
         """Add one parsed object: a chain record has a uuid, a side record has none."""
@@ -741,8 +779,10 @@ class Transcript:
         self.records.append(record)
 
 
-def read_transcript(path: str, whole: bool = False) -> Transcript:
-    """Read a transcript once, up to its last complete line. `whole` parses every line (the slow path, for proof).
+def read_transcript(path: str, eager: Optional[int] = None) -> Transcript:
+    """Read a transcript once, up to its last complete line. Lines up to `eager` bytes are parsed at once (default EAGER_BYTES).
+
+    LINKS_ONLY leaves to be read later what can be, damage inside a line included; WHOLE parses every line (the slow path, for proof).
 
     The file stays open for `Record.fields`. Raises Refusal where it is no readable file.
     """
@@ -757,7 +797,7 @@ def read_transcript(path: str, whole: bool = False) -> Transcript:
     take = transcript.take_line
     try:
         for offset, data in read_lines(file):
-            take(offset, data, whole)
+            take(offset, data, eager)
             transcript.size = offset + len(data)
     except OSError as error:
         raise Refusal(f"cannot read {path}: {error.strerror}; nothing was changed") from error
@@ -813,7 +853,7 @@ def prompt_of(record: Record) -> Optional[Prompt]:
     """What the person said in this record, None where nobody did. The one place that knows what a prompt is (format.md 3)."""
     if not (record.kind == "user" or record.queued) or record.sidechain or record.meta or record.summary or record.origin not in ("", "human"):
         return None
-    if any(isinstance(block, Result) for block in record.blocks):
+    if record.own_results:
         return None
     parts = [strip_envelopes(text) for text in record.texts()]
     text = "\n".join(part for part in parts if part.strip())
@@ -859,17 +899,22 @@ class JoinedCall(NamedTuple):
 class Exchange:
     """A prompt and what followed until the next one. `n` counts the person's prompts from 1; 0 is what came before any."""
 
-    __slots__ = ("n", "prompt", "record", "live", "replies", "calls", "notices", "shell_output", "interrupted", "errors", "last")
+    __slots__ = ("n", "prompt", "record", "live", "answers", "calls", "notices", "shell_output", "interrupted", "errors", "last")
 
     def __init__(self, n: int, prompt: Prompt, record: Record, live: bool) -> None:
         self.n, self.prompt, self.record, self.live = n, prompt, record, live
-        self.replies: list[Text] = []
+        self.answers: list[Record] = []
         self.calls: list[JoinedCall] = []
         self.notices: list[str] = []
         self.shell_output = ""
         self.interrupted = False
         self.errors = 0
         self.last = record
+
+    @property
+    def replies(self) -> list[Text]:
+        """What the agent said, text by text; read from the file where it is not known yet."""
+        return [block for record in self.answers for block in record.blocks if isinstance(block, Text) and block.text.strip()]
 
 
 class Conversation:
@@ -1246,11 +1291,9 @@ def add_answer(exchange: Exchange, record: Record, results: dict[str, Result]) -
     if is_synthetic(record):
         exchange.errors += record.api_error
         return
-    for block in record.blocks:
-        if type(block) is Text and block.text and not block.text.isspace():
-            exchange.replies.append(block)
-        elif type(block) is Call:
-            exchange.calls.append(JoinedCall(block, record, results.get(block.id)))
+    exchange.answers.append(record)
+    if record.own_calls:
+        exchange.calls += [JoinedCall(call, record, results.get(call.id)) for call in record.own_calls]
     exchange.last = record
 
 
@@ -1694,7 +1737,7 @@ def read_card(path: str) -> Optional[Card]:
             size = os.fstat(file.fileno()).st_size
             holder = Transcript(path, file)
             for offset, data in read_lines(file):
-                holder.take_line(offset, data, False)
+                holder.take_line(offset, data)
                 if offset > EDGE_BYTES and first_words([prompt for prompt in map(prompt_of, holder.records) if prompt], []):
                     break
             head = list(holder.records)
@@ -1706,7 +1749,7 @@ def read_card(path: str) -> Optional[Card]:
                     file.readline()
                 ending = Transcript(path, file)
                 for offset, data in read_lines(file):
-                    ending.take_line(offset, data, False)
+                    ending.take_line(offset, data)
                 tail = ending.records
     except OSError:
         return None
@@ -1860,7 +1903,7 @@ def begun_by_clear(path: str) -> Optional[float]:
         with open(path, "rb") as file:
             holder = Transcript(path, file)
             for offset, data in read_lines(file):
-                holder.take_line(offset, data, False)
+                holder.take_line(offset, data)
                 last = holder.records[-1] if holder.records else None
                 if last and local_command(last) == "/clear":
                     return seconds(last.timestamp)
