@@ -22,7 +22,7 @@ SOURCES = sorted(path for folder in ("fixtures", "cases") for path in (TESTS / f
 SEEDS = range(6)  # damaged copies of each
 
 # What the fast path leaves out on purpose, because it is read from the line when it is asked for or never is
-NOT_KNOWN = frozenset(("transcript", "session", "cwd", "branch", "entrypoint", "meta", "local", "blocks", "source_call", "origin", "forked_from", "logical_parent"))
+NOT_KNOWN = frozenset(("transcript", "own_calls", "own_results", "known_blocks", "known_tokens", "session", "cwd", "branch", "entrypoint", "meta", "local", "blocks", "source_call", "origin", "forked_from", "logical_parent"))
 
 
 def name_of(path: Path) -> str:
@@ -44,6 +44,8 @@ def view(block: object) -> Any:
     """A block as a value that can be compared, a result with what it reads."""
     if isinstance(block, cc.Result):
         return ("result", block.call_id, block.is_error, block.read())
+    if isinstance(block, cc.Call):
+        return ("call", block.id, block.name, block.input)
     return (type(block).__name__, block)
 
 
@@ -56,6 +58,8 @@ def known_to_both(quick: cc.Record, slow: cc.Record) -> None:
         assert getattr(quick, name) in ("", getattr(slow, name))
     assert quick.logical_parent == slow.logical_parent
     assert (quick.meta, quick.local, quick.source_call, quick.origin) == (slow.meta, slow.local, slow.source_call, slow.origin) or slow.results() or slow.kind == "attachment"
+    assert quick.usage == slow.usage
+    assert [(call.id, call.name) for call in quick.calls()] == [(call.id, call.name) for call in slow.calls()]
     if slow.kind != "attachment":
         assert [view(block) for block in quick.blocks] == [view(block) for block in slow.blocks]
 
@@ -73,7 +77,7 @@ def compare_readings(path: Path) -> int:
         quick = cc.read_transcript(str(path))
     finally:
         cc.recognise = real
-    slow = cc.read_transcript(str(path), whole=True)
+    slow = cc.read_transcript(str(path), cc.WHOLE)
     assert (len(quick.records), len(quick.loose)) == (len(slow.records), len(slow.loose))
     for one, other in zip(quick.records + quick.loose, slow.records + slow.loose):
         known_to_both(one, other)
@@ -102,7 +106,7 @@ def reports_of(compact: ModuleType, path: Path, monkeypatch: pytest.MonkeyPatch)
     quick = report()
     real = cc.Transcript.take_line
     with monkeypatch.context() as slow_path:
-        slow_path.setattr(cc.Transcript, "take_line", lambda transcript, offset, data, whole: real(transcript, offset, data, True))
+        slow_path.setattr(cc.Transcript, "take_line", lambda transcript, offset, data, eager=None: real(transcript, offset, data, cc.WHOLE))
         return quick, report()
 
 

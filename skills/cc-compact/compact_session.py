@@ -515,7 +515,7 @@ class Layout:
 
     def cost_line(self, last: Optional[float]) -> str:
         """What going on with the old session would cost: the tokens its last answer read, and whether a cache can still hold them."""
-        used = next((record.usage for record in reversed(self.conversation.live) if record.tokens and not cc.is_synthetic(record)), None)
+        used = next((tokens for record in reversed(self.conversation.live) if not cc.is_synthetic(record) and (tokens := record.usage)), None)
         if not used:
             return ""
         cold = last is None or self.now - last > 3600
