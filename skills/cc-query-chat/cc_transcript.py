@@ -23,9 +23,8 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timezone
-from functools import lru_cache
 from typing import IO, Any, NamedTuple, NoReturn, Optional
 
 VERSION = "0.1.0"
@@ -34,6 +33,7 @@ UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}
 FOLDER_UNITS = 200  # the client cuts a folder name there and adds a hash of the path
 BLOCK_BYTES = 1 << 18  # one read of a transcript; larger blocks cost memory and gain nothing
 EAGER_BYTES = 2_048  # a shorter line is parsed at once, a longer one by its head and tail where its shape is known
+LINKS_ONLY, WHOLE = 0, -1  # instead of EAGER_BYTES: nothing at once that can wait; everything at once
 EDGE_BYTES = 1 << 16  # how much of a file's head and tail is read to list it, at first
 TITLE_CHARS = 80  # a title made from a first prompt is cut there
 MASK_WINDOW = 200_000  # of a longer text only head and tail can be shown, so only they are cleaned and masked
@@ -286,19 +286,12 @@ def parse_line(data: bytes) -> Parsed:
     return Parsed(objects, damaged)
 
 
-@lru_cache(maxsize=1024)
 def parse_string(data: bytes) -> str:
-    """The text of a JSON string that most records repeat, empty where it is none."""
+    """The text of a JSON string, empty where it is none."""
     try:
-        return intern_string(DECODER.decode(data.decode("utf-8", "replace")))
+        return string(DECODER.decode(data.decode("utf-8", "replace")))
     except ValueError:
         return ""
-
-
-@lru_cache(maxsize=1024)
-def intern_bytes(data: bytes) -> str:
-    """A text that most records repeat, kept once."""
-    return intern_string(data.decode("utf-8", "replace"))
 
 
 def string(value: object) -> str:
@@ -340,12 +333,21 @@ class Image(NamedTuple):
     size: int
 
 
-class Call(NamedTuple):
-    """A tool call. `input` is an object in all but odd files."""
+class Call:
+    """A tool call. `input` is an object in all but odd files; of a long line it is read when it is asked for."""
 
-    id: str
-    name: str
-    input: Any
+    __slots__ = ("id", "name", "record", "given")
+
+    def __init__(self, id: str, name: str, record: Record, given: Any = ...) -> None:
+        self.id, self.name, self.record, self.given = id, name, record, given
+
+    @property
+    def input(self) -> Any:
+        """What the agent gave the tool."""
+        if self.given is ...:
+            blocks = array(mapping(self.record.fields().get("message")).get("content"))
+            self.given = next((fields.get("input") for fields in map(mapping, blocks) if fields.get("id") == self.id), None)
+        return self.given
 
     def argument(self, *names: str) -> str:
         """The first of these arguments that is given, as text; empty where none is."""
@@ -433,12 +435,15 @@ class Record:
     """One line of a transcript, narrowed. `uuid` and `parent` are the links of the chain; what a line does not say is empty."""
 
     logical_parent: Optional[str] = None
-    blocks: tuple[Any, ...] = ()
+    known_blocks: Optional[tuple[Any, ...]] = ()  # None: not read yet
+    own_calls: Sequence[Call] = ()
+    own_results: Sequence[Result] = ()
     meta = summary = local = api_error = queued = False
     session = origin = message_id = model = denial = cwd = branch = entrypoint = subtype = source_call = forked_from = ""
-    tokens: Optional[dict[str, Any]] = None
+    known_tokens: Optional[dict[str, Any]] = {}  # the same
     compaction: Optional[Compaction] = None
-    line = 0
+    line = 0  # place in the file among the chain records, from 0; of one that is repeated that of its first copy
+    last_line = 0  # that of its last copy
 
     def __init__(
         self, transcript: Transcript, offset: int, size: int, kind: str, uuid: str, parent: Optional[str], sidechain: bool, timestamp: str
@@ -447,12 +452,21 @@ class Record:
         self.uuid, self.parent, self.sidechain, self.timestamp = uuid, parent, sidechain, timestamp
 
     @property
+    def blocks(self) -> tuple[Any, ...]:
+        """The content blocks: Text, Thinking, Image, Call and Result."""
+        if self.known_blocks is None:
+            self.take_blocks(mapping(self.fields().get("message")).get("content"))
+        return self.known_blocks or ()
+
+    @property
     def usage(self) -> Optional[Usage]:
         """The tokens of the answer this row belongs to, None where it says none."""
-        if not self.tokens:
+        if self.known_tokens is None:
+            self.known_tokens = mapping(mapping(self.fields().get("message")).get("usage"))
+        if not self.known_tokens:
             return None
-        context = sum(number(self.tokens.get(name)) for name in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"))
-        return Usage(context, number(self.tokens.get("output_tokens")))
+        context = sum(number(self.known_tokens.get(name)) for name in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"))
+        return Usage(context, number(self.known_tokens.get("output_tokens")))
 
     def fields(self) -> dict[str, Any]:
         """The whole record as the file has it now, read anew; empty where it is gone or cannot be parsed."""
@@ -461,17 +475,29 @@ class Record:
                 return fields
         return {}
 
+    def take_blocks(self, content: object) -> None:
+        """Fill in the content blocks from what the file holds: a string is one Text, a list is taken block by block."""
+        if isinstance(content, str):
+            self.known_blocks = (Text(content),)
+            return
+        self.known_blocks = tuple([narrowed for block in array(content) if (narrowed := narrow_block(self, block)) is not None])
+        kinds = {type(block) for block in self.known_blocks}
+        if Call in kinds:
+            self.own_calls = [block for block in self.known_blocks if isinstance(block, Call)]
+        if Result in kinds:
+            self.own_results = [block for block in self.known_blocks if isinstance(block, Result)]
+
     def texts(self) -> list[str]:
         """The texts of its text blocks."""
         return [block.text for block in self.blocks if isinstance(block, Text) and block.text]
 
-    def calls(self) -> list[Call]:
+    def calls(self) -> Sequence[Call]:
         """Its tool calls."""
-        return [block for block in self.blocks if isinstance(block, Call)]
+        return self.own_calls
 
-    def results(self) -> list[Result]:
+    def results(self) -> Sequence[Result]:
         """Its tool results."""
-        return [block for block in self.blocks if isinstance(block, Result)]
+        return self.own_results
 
 
 def narrow(transcript: Transcript, offset: int, size: int, fields: dict[str, Any]) -> Record:
@@ -481,39 +507,45 @@ def narrow(transcript: Transcript, offset: int, size: int, fields: dict[str, Any
     record = Record(
         transcript, offset, size, kind, string(get("uuid")), optional(get("parentUuid")), get("isSidechain") is True, string(get("timestamp"))
     )
-    record.session = intern_string(get("sessionId"))
-    record.cwd, record.branch, record.entrypoint = intern_string(get("cwd")), intern_string(get("gitBranch")), intern_string(get("entrypoint"))
+    record.session, record.cwd, record.branch, record.entrypoint = transcript.place(
+        string(get("sessionId")), string(get("cwd")), string(get("gitBranch")), string(get("entrypoint"))
+    )
     if "forkedFrom" in fields:
         record.forked_from = string(mapping(get("forkedFrom")).get("sessionId"))
-    if get("isMeta") is True or get("isVisibleInTranscriptOnly") is True:
-        record.meta = True
-    if kind in ("user", "assistant"):
-        narrow_message(record, fields)
+    if kind == "assistant":
+        narrow_answer(record, fields, mapping(get("message")))
+    elif kind == "user":
+        narrow_user(record, fields, mapping(get("message")))
     elif kind == "attachment":
         attachment = mapping(get("attachment"))
         record.subtype = intern_string(attachment.get("type"))
         if record.subtype == "queued_command":
             record.queued = attachment.get("commandMode") == "prompt"
             record.origin = string(mapping(attachment.get("origin")).get("kind"))
-            record.blocks = narrow_blocks(record, attachment.get("prompt"))
+            record.take_blocks(attachment.get("prompt"))
     elif kind == "system":
         record.subtype = intern_string(get("subtype"))
-        record.blocks = narrow_blocks(record, get("content"))
+        record.take_blocks(get("content"))
         record.logical_parent = optional(get("logicalParentUuid"))
         if record.subtype == "compact_boundary":
             record.compaction = narrow_compaction(mapping(get("compactMetadata")))
+    if get("isMeta") is True or get("isVisibleInTranscriptOnly") is True:
+        record.meta = True
     return record
 
 
-def narrow_message(record: Record, fields: dict[str, Any]) -> None:
-    """Fill in what user and assistant records alone carry."""
-    message = mapping(fields.get("message"))
-    record.blocks = narrow_blocks(record, message.get("content"))
-    if record.kind == "assistant":
-        record.message_id, record.model = string(message.get("id")), intern_string(message.get("model"))
-        record.api_error = fields.get("isApiErrorMessage") is True
-        record.tokens = mapping(message.get("usage"))
-        return
+def narrow_answer(record: Record, fields: dict[str, Any], message: dict[str, Any]) -> None:
+    """Fill in what an assistant record alone carries."""
+    record.take_blocks(message.get("content"))
+    record.message_id, record.model = string(message.get("id")), intern_string(message.get("model"))
+    record.known_tokens = mapping(message.get("usage"))
+    if fields.get("isApiErrorMessage") is True:
+        record.api_error = True
+
+
+def narrow_user(record: Record, fields: dict[str, Any], message: dict[str, Any]) -> None:
+    """Fill in what a user record alone carries."""
+    record.take_blocks(message.get("content"))
     record.summary = fields.get("isCompactSummary") is True
     record.origin = string(mapping(fields.get("origin")).get("kind"))
     record.local = fields.get("rowSource") == "local" and not record.origin
@@ -527,25 +559,21 @@ def intern_string(value: object) -> str:
     return sys.intern(value) if type(value) is str else ""
 
 
-def narrow_blocks(record: Record, content: object) -> tuple[Any, ...]:
-    """Content blocks of a message: Text, Thinking, Image, Call and Result; unknown kinds become a Text that names them."""
-    if isinstance(content, str):
-        return (Text(content),)
-    found: list[Any] = []
-    for block in array(content):
-        fields = mapping(block)
-        kind = string(fields.get("type"))
-        if kind == "tool_result":
-            found.append(Result(string(fields.get("tool_use_id")), fields.get("is_error") is True, record))
-        elif kind == "tool_use":
-            found.append(Call(string(fields.get("id")), string(fields.get("name")), fields.get("input")))
-        elif kind in ("thinking", "redacted_thinking"):
-            found.append(Thinking(string(fields.get("thinking"))))
-        elif kind in ("image", "document"):
-            found.append(Image(media_type(fields), len(string(mapping(fields.get("source")).get("data"))) * 3 // 4))
-        elif kind == "text":
-            found.append(Text(block_text(block)))
-    return tuple(found)
+def narrow_block(record: Record, block: object) -> Any:
+    """One content block of a message: Text, Thinking, Image, Call or Result, None for what is nothing of the kind."""
+    fields = mapping(block)
+    kind = fields.get("type")
+    if kind == "text":
+        return Text(string(fields.get("text")))
+    if kind == "tool_use":
+        return Call(string(fields.get("id")), string(fields.get("name")), record, fields.get("input"))
+    if kind == "tool_result":
+        return Result(string(fields.get("tool_use_id")), fields.get("is_error") is True, record)
+    if kind in ("thinking", "redacted_thinking"):
+        return Thinking(string(fields.get("thinking")))
+    if kind in ("image", "document"):
+        return Image(media_type(fields), len(string(mapping(fields.get("source")).get("data"))) * 3 // 4)
+    return None
 
 
 def narrow_compaction(metadata: dict[str, Any]) -> Compaction:
@@ -566,82 +594,120 @@ def optional(value: object) -> Optional[str]:
 CHAIN_KINDS = frozenset(("user", "assistant", "attachment", "system", "progress"))
 TITLE_KINDS = {"custom-title": "customTitle", "ai-title": "aiTitle", "agent-name": "agentName"}  # the better first
 SIDE_KINDS = frozenset((*TITLE_KINDS, "last-prompt"))  # the only side records that are read
-CHAIN_HEAD = re.compile(
-    rb'\{"parentUuid":(?:null|"([^"\\]{1,64})"),"isSidechain":(true|false),(?:"[a-zA-Z]+":"[^"\\]*",)*?'
-    rb'(?:"type":"(user)","message":\{"role":"user","content":\[\{(?:"type":"tool_result"|"tool_use_id":")|"attachment":\{"type":"([a-z_]+)")'
+CHAIN_HEAD = re.compile(  # the links, then what begins an attachment, a tool result, or the only block of an answer's row
+    rb'\{"parentUuid":(?:null|"(?P<parent>[!#-\[\]-~]{1,64})"),"isSidechain":(?P<sidechain>true|false),(?:"(?!uuid|type)[a-zA-Z]+":"[^"\\]*",)*?'
+    rb'(?:"attachment":\{"type":"(?P<attachment>[a-z_]+)"'
+    rb'|"type":"user","message":\{"role":"user","content":\[\{(?:"tool_use_id":"(?P<answered>[^"\\]*)",)?"type":"tool_result",'
+    rb'(?:"tool_use_id":"(?P<id_second>[^"\\]*)",)?"content":'
+    rb'|"message":(?P<message>\{(?:"[a-z_]+":(?:"[^"\\]*"|null),)+)"content":\[\{"type":"'
+    rb'(?:text"|thinking"|tool_use","id":"(?P<call>[^"\\]*)","name":"(?P<tool>[^"\\]*)"))'
 )
-LINK_TAIL = re.compile(rb',"uuid":"([^"\\]{1,64})","timestamp":"([^"\\]{1,40})"')
+LINK_TAIL = re.compile(rb',"uuid":"([!#-\[\]-~]{1,64})","timestamp":"([!#-\[\]-~]{1,40})"')
 PLACE_TAIL = re.compile(
     rb',(?:"entrypoint":"([^"\\]*)",)?"cwd":("(?:[^"\\]|\\.)*"),"sessionId":"([^"\\]*)",(?:"version":"[^"\\]*",)?"gitBranch":("(?:[^"\\]|\\.)*")'
+    rb'(?:,"[a-zA-Z]+":"[^"\\]*")*'
 )
-CALL_ID = re.compile(rb'"tool_use_id":"([^"\\]*)"')
+FORK_TAIL = re.compile(rb',"forkedFrom":\{"sessionId":"([^"\\]*)","messageUuid":"[^"\\]*"\}')
+RESULT_END = re.compile(rb'["\]l](?:,"is_error":(true|false))?(?:,"tool_use_id":"(?P<id_last>[^"\\]*)")?\}\]\}\Z')
+TAIL_BYTES = 1_024  # where a record's place in the world stands, and what a short record glued to a line's end begins with
+BLOCK_TAIL = 256  # where a result block's flag and id stand, behind its content
+SIDE_TAILS = (b'"gitBranch":', b'"parentUuid":', b'Title":', b'"agentName":', b'"leafUuid":')  # of every record that counts
 
 
 def kind_of_side_record(data: bytes) -> Optional[str]:
-    """Type of a line that is one whole side record written by the client, None for any other line.
+    """Type of a line that is a side record nobody needs, written by the client, None for any other line.
 
-    The byte tests are sound: inside a JSON string a quote is always escaped, so they only ever meet the structure.
+    The byte tests are sound: inside a JSON string a quote is always escaped, so they only ever meet the structure. A record
+    that was glued to such a line, or to a torn one's stub, ends the line and shows there what it is.
     """
     if not data.startswith(b'{"type":"') or not data.endswith((b"}\n", b"}\r\n")):
         return None
     kind = data[9 : data.find(b'"', 9, 64)].decode("latin-1")
-    if "\\" in kind or kind in CHAIN_KINDS or kind in SIDE_KINDS:
+    if "\\" in kind or kind in CHAIN_KINDS or kind in SIDE_KINDS or data.find(b'"parentUuid":', 0, TAIL_BYTES) >= 0:
         return None
-    tail = len(data) - 1024  # of a chain record that a stub was glued to, the end is there
-    glued = data.find(b'}{"type":"') >= 0 or data.find(b'"gitBranch":', tail) >= 0 or data.find(b'"parentUuid":', tail) >= 0
-    return None if glued or data.find(b'"parentUuid":', 0, 1024) >= 0 else kind
+    tail = data[-TAIL_BYTES:]
+    for sign in SIDE_TAILS:
+        if sign in tail:
+            return None
+    if not kind.startswith("api-request") and data.find(b'}{"type":"') >= 0:  # requests are most of a file, and hold these
+        return None
+    return kind
 
 
 def recognise(transcript: Transcript, offset: int, data: bytes) -> Optional[Record]:
-    """The Record of a long tool result or attachment that the client wrote, from its head and tail alone, else None.
+    """The Record of a tool result, an attachment or a row of an answer that the client wrote, from its head and tail alone, else None.
 
     What it does not hold (the text, the detail) is read by `fields()` when somebody asks. A test proves that the
     reading of whole lines gives the same records.
     """
-    head = CHAIN_HEAD.match(data, 0, 1024)
-    if not head or not data.endswith((b'"}\n', b'"}\r\n')):
+    head = CHAIN_HEAD.match(data, 0, TAIL_BYTES)
+    if not head or data.find(b'{"parentUuid":', 1) >= 0:  # a stub with another record glued to it
         return None
-    if data.find(b'{"parentUuid":', 1) >= 0:  # a stub with another record glued to it
-        return None
-    parent, attachment = head[1], head[4]
-    if attachment:
-        at = data.rfind(b',"type":"attachment","uuid":"') + len(b',"type":"attachment"')
-        if attachment == b"queued_command" or at < head.end():
-            return None
-    else:
+    kind = "attachment" if head["attachment"] else "assistant" if head["message"] else "user"
+    if kind == "user":
         at = data.find(b']},"uuid":"', head.end()) + 2
-        if data.find(b'{"', head.end(), at) >= 0:  # another block, or structure inside the result
-            return None
-    link = LINK_TAIL.match(data, at) if at > 2 else None
+    else:
+        at = data.rfind(b',"type":"%b","uuid":"' % kind.encode(), head.end()) + len(b',"type":"%b"' % kind.encode())
+    link = LINK_TAIL.match(data, at) if at > head.end() else None
     if not link:
         return None
-    record = Record(
-        transcript,
-        offset,
-        len(data),
-        "attachment" if attachment else "user",
-        link[1].decode("utf-8", "replace"),
-        parent.decode("utf-8", "replace") if parent else None,
-        head[2] == b"true",
-        link[2].decode("utf-8", "replace"),
-    )
-    tail = max(at, len(data) - 1024)
-    entry = data.rfind(b',"entrypoint":"', tail)
-    place = PLACE_TAIL.match(data, entry if entry >= 0 else data.rfind(b',"cwd":"', tail))
-    if not place or data.find(b'}{"', place.end()) >= 0:
-        return None
-    record.entrypoint, record.session = intern_bytes(place[1] or b""), intern_bytes(place[3])
-    record.cwd, record.branch = parse_string(place[2]), parse_string(place[4])
-    if attachment:
-        record.subtype = attachment.decode("latin-1")
-        return record
-    if data.count(b'"tool_use_id":"', 0, at) != 1 or data.find(b'"toolDenialKind"', at) >= 0 or data.find(b'"toolUseResult":"User rejected', at) >= 0:
-        return None
-    call = CALL_ID.search(data, 0, at)
-    if not call:
-        return None
-    record.blocks = (Result(call[1].decode("utf-8", "replace"), data.find(b'"is_error":true', head.end(), at) >= 0, record),)
-    return record
+    parent = head["parent"].decode("ascii") if head["parent"] else None
+    record = Record(transcript, offset, len(data), kind, link[1].decode("ascii"), parent, head["sidechain"] == b"true", link[2].decode("ascii"))
+    take = {"attachment": take_attachment, "assistant": take_answer, "user": take_result}[kind]
+    return record if take_place(record, data, link.end()) and take(record, data, head, at) else None
+
+
+def take_attachment(record: Record, data: bytes, head: re.Match[bytes], end: int) -> bool:
+    """Fill in an attachment's kind; False for a queued prompt, which is read whole."""
+    record.subtype = head["attachment"].decode("ascii")
+    return record.subtype != "queued_command"
+
+
+def take_answer(record: Record, data: bytes, head: re.Match[bytes], end: int) -> bool:
+    """Fill in what is known of an answer's row before its only block is read; False where there are more, or the harness speaks."""
+    message = DECODER.decode(head["message"][:-1].decode("utf-8", "replace") + "}")
+    record.message_id, record.model = string(message.get("id")), intern_string(message.get("model"))
+    if data.find(b'},{"type":"', head.end(), end) >= 0 or record.model == "<synthetic>" or data.find(b'"isApiErrorMessage":true', end) >= 0:
+        return False
+    record.known_blocks = record.known_tokens = None
+    if head["tool"] is not None:
+        record.own_calls = (Call(head["call"].decode("utf-8", "replace"), head["tool"].decode("utf-8", "replace"), record),)
+    return True
+
+
+def take_result(record: Record, data: bytes, head: re.Match[bytes], end: int) -> bool:
+    """Fill in the one result of a record whose block ends before `end`; False where it takes a closer look."""
+    ids = data.count(b'"tool_use_id":"', head.end(), end)
+    ending = RESULT_END.search(data, max(head.end(), end - BLOCK_TAIL), end)
+    if not ending or data.find(b'},{"type":"', head.end(), end) >= 0:
+        return False  # another block, or an order of keys that is not the client's
+    named = [name for name in (head["answered"], head["id_second"], ending["id_last"]) if name is not None]
+    if len(named) != 1 or ids != (ending["id_last"] is not None):
+        return False
+    failed = ending[1] == b"true"
+    tail = end if failed else max(end, len(data) - TAIL_BYTES)  # a refusal is marked as an error, too
+    if data.find(b'"toolDenialKind"', tail) >= 0 or (failed and data.find(b'"toolUseResult":"User rejected', end) >= 0):
+        return False
+    record.known_blocks = record.own_results = (Result(named[0].decode("utf-8", "replace"), failed, record),)
+    return True
+
+
+def take_place(record: Record, data: bytes, link_end: int) -> bool:
+    """Fill in session, cwd, branch and entrypoint from the end of a line, which is the same in most lines; False where it is not the client's."""
+    places, tail = record.transcript.places, max(link_end, len(data) - TAIL_BYTES)
+    at = data.rfind(b',"entrypoint":"', tail)
+    ending = data[at if at >= 0 else data.rfind(b',"cwd":"', tail) :]
+    if fork := FORK_TAIL.search(ending):
+        record.forked_from = fork[1].decode("utf-8", "replace")
+        ending = ending[: fork.start()] + ending[fork.end() :]
+    if ending not in places:
+        place = PLACE_TAIL.match(ending)
+        if not place or ending[place.end() :] not in (b"}\n", b"}\r\n"):
+            return False
+        entrypoint, session = (place[1] or b"").decode("utf-8", "replace"), place[3].decode("utf-8", "replace")
+        places[ending] = record.transcript.place(session, parse_string(place[2]), parse_string(place[4]), entrypoint)
+    record.session, record.cwd, record.branch, record.entrypoint = places[ending]
+    return True
 
 
 class Pin(NamedTuple):
@@ -660,6 +726,7 @@ class Transcript:
         self.id = os.path.splitext(os.path.basename(path))[0]
         self.records: list[Record] = []
         self.loose: list[Record] = []  # chain kinds without a uuid: they have a place in the file but no link
+        self.places: dict[Any, tuple[str, str, str, str]] = {}  # by the four themselves, and by the end of a line that tells them
         self.titles: dict[str, str] = {}
         self.pin: Optional[Pin] = None
         self.damaged = 0
@@ -673,24 +740,30 @@ class Transcript:
         except (OSError, ValueError):
             return b""
 
-    def take_line(self, offset: int, data: bytes, whole: bool) -> None:
-        """Add what one line holds; `whole` reads it all even where head and tail would do."""
-        if not whole:
-            if len(data) > EAGER_BYTES and (record := recognise(self, offset, data)):
-                self.add(record)
-                return
-            if kind_of_side_record(data):
-                return
+    def place(self, session: str, cwd: str, branch: str, entrypoint: str) -> tuple[str, str, str, str]:
+        """These four, which most records repeat, kept once."""
+        key = (session, cwd, branch, entrypoint)
+        return self.places.setdefault(key, key)
+
+    def take_line(self, offset: int, data: bytes, eager: Optional[int] = None) -> None:
+        """Add what one line holds; one of more than `eager` bytes (EAGER_BYTES) by its head and tail where these tell enough."""
+        limit = EAGER_BYTES if eager is None else eager
+        if limit != WHOLE and self.take_edges(offset, data, limit):
+            return
         objects, damaged = parse_line(data)
-        if damaged and not objects:  # only its inside is damaged: its head and tail still link the chain
-            if len(data) > EAGER_BYTES and (record := recognise(self, offset, data)):
-                self.add(record)
-                return
-            if kind_of_side_record(data):
-                return
+        if damaged and not objects and self.take_edges(offset, data, WHOLE):  # its inside alone is damaged: it still links the chain
+            self.damaged += len(data) <= EAGER_BYTES  # of a longer line nobody would know who reads the quick way
+            return
         self.damaged += damaged
         for fields in objects:
             self.take_object(offset, len(data), fields)
+
+    def take_edges(self, offset: int, data: bytes, limit: int) -> bool:
+        """Take a line of more than `limit` bytes by its head and tail; whether that was enough."""
+        if len(data) > limit and (record := recognise(self, offset, data)):
+            self.add(record)
+            return True
+        return bool(kind_of_side_record(data))
 
     def take_object(self, offset: int, size: int, fields: dict[str, Any]) -> None:
         """Add one parsed object: a chain record has a uuid, a side record has none."""
@@ -708,14 +781,16 @@ class Transcript:
 
     def add(self, record: Record) -> None:
         """Append a chain record. A compaction voids every pin before it (measured)."""
-        record.line = len(self.records)
+        record.line = record.last_line = len(self.records)
         if record.compaction:
             self.pin = None
         self.records.append(record)
 
 
-def read_transcript(path: str, whole: bool = False) -> Transcript:
-    """Read a transcript once, up to its last complete line. `whole` parses every line (the slow path, for proof).
+def read_transcript(path: str, eager: Optional[int] = None) -> Transcript:
+    """Read a transcript once, up to its last complete line. Lines up to `eager` bytes are parsed at once (default EAGER_BYTES).
+
+    LINKS_ONLY leaves to be read later what can be, damage inside a line included; WHOLE parses every line (the slow path, for proof).
 
     The file stays open for `Record.fields`. Raises Refusal where it is no readable file.
     """
@@ -730,7 +805,7 @@ def read_transcript(path: str, whole: bool = False) -> Transcript:
     take = transcript.take_line
     try:
         for offset, data in read_lines(file):
-            take(offset, data, whole)
+            take(offset, data, eager)
             transcript.size = offset + len(data)
     except OSError as error:
         raise Refusal(f"cannot read {path}: {error.strerror}; nothing was changed") from error
@@ -757,9 +832,12 @@ COMMAND_NAME = re.compile(r"<command-name>\s*(/?[^<]*?)\s*</command-name>")
 COMMAND_ARGS = re.compile(r"<command-args>(.*?)</command-args>", re.S)
 SHELL_INPUT = re.compile(r"\s*<bash-input>(.*?)</bash-input>", re.S)
 SHELL_OUTPUT = re.compile(r"<bash-(stdout|stderr)>(.*?)</bash-\1>", re.S)
-LOCAL_COMMANDS = re.compile(  # they never reach the model
-    r"/(add-dir|agents|branch|clear|compact|config|context|copy|cost|doctor|effort|exit|export|fast|help|hooks|ide|login|logout|mcp|memory|model"
-    r"|output-style|permissions|plugin|quit|release-notes|rename|resume|rewind|status|statusline|tasks|terminal-setup|theme|todos|upgrade|usage|vim)"
+LOCAL_COMMANDS = frozenset(  # they never reach the model
+    (
+        "add-dir agents branch clear compact config context copy cost doctor effort exit export fast help hooks ide login logout mcp memory "
+        "model output-style permissions plugin quit release-notes rename resume rewind status statusline tasks terminal-setup theme todos "
+        "upgrade usage vim "
+    ).split()
 )
 
 
@@ -783,14 +861,14 @@ def prompt_of(record: Record) -> Optional[Prompt]:
     """What the person said in this record, None where nobody did. The one place that knows what a prompt is (format.md 3)."""
     if not (record.kind == "user" or record.queued) or record.sidechain or record.meta or record.summary or record.origin not in ("", "human"):
         return None
-    if any(isinstance(block, Result) for block in record.blocks):
+    if record.own_results:
         return None
     parts = [strip_envelopes(text) for text in record.texts()]
     text = "\n".join(part for part in parts if part.strip())
     if shell := SHELL_INPUT.match(text):
         return Prompt(f"! {shell[1]}", "shell")
     if command := command_line(text):
-        return None if record.local or LOCAL_COMMANDS.fullmatch(command.split()[0]) else Prompt(command, "command")
+        return None if record.local or command.split()[0][1:] in LOCAL_COMMANDS else Prompt(command, "command")
     pictures = "[image]" if any(isinstance(block, Image) for block in record.blocks) else ""
     said = "\n".join(part for part in (text, "" if "[image]" in text else pictures) if part.strip())
     return Prompt(said, "queued" if record.queued else "typed") if said.strip() else None
@@ -829,17 +907,22 @@ class JoinedCall(NamedTuple):
 class Exchange:
     """A prompt and what followed until the next one. `n` counts the person's prompts from 1; 0 is what came before any."""
 
-    __slots__ = ("n", "prompt", "record", "live", "replies", "calls", "notices", "shell_output", "interrupted", "errors", "last")
+    __slots__ = ("n", "prompt", "record", "live", "answers", "calls", "notices", "shell_output", "interrupted", "errors", "last")
 
     def __init__(self, n: int, prompt: Prompt, record: Record, live: bool) -> None:
         self.n, self.prompt, self.record, self.live = n, prompt, record, live
-        self.replies: list[Text] = []
+        self.answers: list[Record] = []
         self.calls: list[JoinedCall] = []
         self.notices: list[str] = []
         self.shell_output = ""
         self.interrupted = False
         self.errors = 0
         self.last = record
+
+    @property
+    def replies(self) -> list[Text]:
+        """What the agent said, text by text; read from the file where it is not known yet."""
+        return [block for record in self.answers for block in record.blocks if isinstance(block, Text) and block.text.strip()]
 
 
 class Conversation:
@@ -882,14 +965,14 @@ class Links:
     content, in the place of the first (measured)."""
 
     def __init__(self, records: list[Record]) -> None:
-        first_line: dict[str, int] = {}
-        for record in records:
-            first_line.setdefault(record.uuid, record.line)
-        self.last_line = {record.uuid: record.line for record in records}
-        self.by_uuid = {record.uuid: record for record in records}
-        for uuid, record in self.by_uuid.items():
-            record.line = first_line[uuid]
-        self.main = sorted((record for record in self.by_uuid.values() if not record.sidechain), key=lambda record: record.line)
+        self.by_uuid = {record.uuid: record for record in records}  # in the order of the first copies
+        if len(self.by_uuid) < len(records):
+            first_line: dict[str, int] = {}
+            for record in records:
+                first_line.setdefault(record.uuid, record.last_line)
+            for uuid, record in self.by_uuid.items():
+                record.line = first_line[uuid]
+        self.main = [record for record in self.by_uuid.values() if not record.sidechain]
         self.boundaries = [record for record in self.main if record.compaction and self.has_summary(record)]
 
     def has_summary(self, boundary: Record) -> bool:
@@ -902,11 +985,12 @@ class Chain:
     what the last compaction re-parented and took away (measured on the client)."""
 
     def __init__(self, links: Links, limit: int) -> None:
-        self.links, self.last_line = links, links.last_line
+        self.links = links
         self.boundaries = [boundary for boundary in links.boundaries if boundary.line < limit]
         self.boundary = self.boundaries[-1] if self.boundaries else None
         self.main = [record for record in links.main if record.line < limit]
         self.by_uuid = {record.uuid: record for record in self.main}
+        self.paths: dict[tuple[str, bool], list[Record]] = {}  # walks that were made
         self.moved: dict[str, str] = {}  # uuid -> parent after the compaction, "" for a root
         self.kept: list[str] = []
         self.cuts = False
@@ -931,7 +1015,7 @@ class Chain:
             kept = []
         self.kept, self.cuts = kept, True
         staying = set(kept)
-        self.main = [record for record in self.main if self.last_line[record.uuid] >= boundary.line or record.uuid in staying]
+        self.main = [record for record in self.main if record.last_line >= boundary.line or record.uuid in staying]
         self.by_uuid = {record.uuid: record for record in self.main}
         if kept:
             self.moved = {record.uuid: kept[-1] for record in self.main if record.parent == anchor and anchor}
@@ -1005,17 +1089,20 @@ class Chain:
 
         `lenient` also takes the answers that hang beside old hook progress: they happened, though the client does not send them.
         """
+        if (leaf.uuid, lenient) in self.paths:
+            return self.paths[leaf.uuid, lenient]
         path: list[Record] = []
         seen: set[str] = set()
         step: Optional[Record] = leaf
         while step is not None:
             if step.uuid in seen:
-                return self.main
+                path = self.main[::-1]
+                break
             seen.add(step.uuid)
             path.append(step)
             above = self.parent(step)
             step = self.beside_progress(step, above) if lenient and above and above.kind == "progress" else above
-        return path[::-1]
+        return self.paths.setdefault((leaf.uuid, lenient), path[::-1])
 
     def leaf(self, pin: Optional[Pin]) -> Optional[Record]:
         """The record that a resume continues from: the last line's, unless a pin names another branch (measured).
@@ -1024,7 +1111,7 @@ class Chain:
         exactly; one on the leaf's own has an effect only if it is explicit and nothing was written after it. None in an
         empty conversation.
         """
-        candidates = (record for record in sorted(self.main, key=lambda record: -self.last_line[record.uuid]) if record.kind != "progress")
+        candidates = (record for record in sorted(self.main, key=lambda record: -record.last_line) if record.kind != "progress")
         path: list[Record] = []
         last = next((record for record in candidates if has_turn(path := self.walk(record))), None)
         pinned = self.by_uuid.get(pin.leaf) if pin else None
@@ -1033,7 +1120,7 @@ class Chain:
         unbridged = next((at for at in range(len(path) - 1, 0, -1) if self.moved.get(path[at].uuid, path[at].parent) != path[at - 1].uuid), 0)
         own = path[unbridged:] if pin.explicit else self.with_parallels(path[unbridged:])
         if any(record.uuid == pinned.uuid for record in own):
-            return pinned if pin.explicit and self.last_line[last.uuid] < pin.after else last
+            return pinned if pin.explicit and last.last_line < pin.after else last
         return pinned if has_turn(self.walk(pinned)) else last
 
     def history(self, leaf: Record) -> list[Record]:
@@ -1055,7 +1142,7 @@ class Chain:
         latest = next((record for record in reversed(self.main) if record.line < boundary.line and record.session == boundary.session), None)
         if named and latest and kept_prefix(boundary) and any(record is named for record in self.walk(latest)):
             return latest  # "summarize from here" names the end of what it kept, and what it took away follows
-        if named and (named.line > since or self.last_line[named.uuid] < since):
+        if named and (named.line > since or named.last_line < since):
             return named
         return latest
 
@@ -1065,6 +1152,8 @@ class Chain:
         For each answer on the path: its rows (those on the path in its order, the others set in by their place in the
         file), the results of its calls in file order, then attachments that hang there beside the path and lead nowhere, such as queued prompts.
         """
+        if len(path) == len(self.main) and is_straight(path):
+            return path
         on_path = {record.uuid: at for at, record in enumerate(path)}
         rows: dict[str, list[Record]] = {}
         results: dict[str, list[Record]] = {}
@@ -1073,27 +1162,25 @@ class Chain:
             if record.kind == "assistant" and record.message_id:
                 rows.setdefault(record.message_id, []).append(record)
             elif record.kind == "user":
-                for result in record.results():
+                for result in record.own_results:
                     results.setdefault(result.call_id, []).append(record)
             if record.uuid not in on_path and record.parent:
                 beside.setdefault(record.parent, []).append(record)
-        found: list[Record] = []
-        placed: set[str] = set()
+        found: dict[str, Record] = {}
         for record in path:
-            if record.uuid in placed:
+            if record.uuid in found:
                 continue
-            group = [record]
-            if record.kind == "assistant" and record.message_id:
-                group = in_order(rows[record.message_id], on_path)
-            answers = [result for row in group for call in row.calls() for result in results.get(call.id, ())] if record.kind == "assistant" else []
+            if record.kind != "assistant":
+                found[record.uuid] = record
+                continue
+            group = in_order(rows[record.message_id], on_path) if record.message_id else [record]
+            answers = [result for row in group for call in row.own_calls for result in results.get(call.id, ())]
             group = [*group, *sorted(answers, key=lambda result: result.line)]
-            if beside and record.kind == "assistant":
+            if beside:
                 group += [loose for member in group for loose in self.loose_ends(member, beside)]
             for item in group:
-                if item.uuid not in placed:
-                    placed.add(item.uuid)
-                    found.append(item)
-        return found
+                found.setdefault(item.uuid, item)
+        return list(found.values())
 
     def loose_ends(self, record: Record, beside: dict[str, list[Record]]) -> list[Record]:
         """Attachments and system records below `record` that no user or assistant record follows."""
@@ -1108,6 +1195,35 @@ class Chain:
                 branch += below
             found += branch if ends else ()
         return found
+
+
+def is_straight(path: list[Record]) -> bool:
+    """Whether the rows of each answer, and then the results of its calls in file order, stand side by side on this path."""
+    answers: set[str] = set()
+    calls: set[str] = set()
+    earlier_calls: set[str] = set()
+    answer, last_result = "", -1  # the answer whose rows are being read; the line of the result just read, none after other records
+    for record in path:
+        if record.kind == "assistant":
+            if not answer or record.message_id != answer:
+                if record.message_id in answers:
+                    return False
+                earlier_calls |= calls
+                answer, calls, last_result = record.message_id, set(), 0
+                answers.add(answer or record.uuid)
+            calls.update([call.id for call in record.own_calls])
+            if not calls.isdisjoint(earlier_calls):
+                return False
+            continue
+        answer = ""
+        own = [result.call_id for result in record.own_results]
+        if not calls.isdisjoint(own) and record.line > last_result >= 0:
+            last_result = record.line
+        elif not calls.isdisjoint(own) or not earlier_calls.isdisjoint(own):
+            return False
+        else:
+            last_result = -1
+    return True
 
 
 def in_order(rows: list[Record], on_path: dict[str, int]) -> list[Record]:
@@ -1134,9 +1250,9 @@ def read_conversation(transcript: Transcript) -> Conversation:
     live = {record.uuid for record in conversation.live}
     plain = chain.boundary is None and not any(record.kind == "progress" for record in path)
     happened = conversation.live if plain else chain.history(leaf)
-    known = {record.uuid for record in happened}
-    conversation.happened = [*happened, *(record for record in conversation.live if record.uuid not in known)]
-    conversation.earlier = [record for record in happened if record.uuid not in live]
+    known = live if plain else {record.uuid for record in happened}
+    conversation.happened = happened if plain else [*happened, *(record for record in conversation.live if record.uuid not in known)]
+    conversation.earlier = [] if plain else [record for record in happened if record.uuid not in live]
     conversation.abandoned = [record for record in chain.links.main if record.uuid not in known and record.uuid not in live]
     conversation.compactions = sum(boundary.uuid in known for boundary in chain.boundaries)
     cut_into_exchanges(conversation, live)
@@ -1146,23 +1262,26 @@ def read_conversation(transcript: Transcript) -> Conversation:
 def cut_into_exchanges(conversation: Conversation, live: set[str]) -> None:
     """Fill in the exchanges: a new one at each prompt, calls joined with their results by id."""
     records = conversation.happened
-    results = {result.call_id: result for record in records for result in record.results()}
+    results = {result.call_id: result for record in records for result in record.own_results}
     loose = [record for record in conversation.transcript.loose if prompt_of(record)]
     opened: Optional[Exchange] = None
-    for record in merged(records, loose):
-        prompt = prompt_of(record)
-        if prompt or opened is None:
-            if not prompt and record.kind != "assistant":
-                note_harness_record(conversation, opened, record)
-                continue
-            number_of = (opened.n if opened else 0) + bool(prompt)
-            lives = record.uuid in live if record.uuid else bool(opened and opened.live)
-            opened = Exchange(number_of, prompt or Prompt("", "none"), record, lives)
-            conversation.exchanges.append(opened)
+    for record in merged(records, loose) if loose else records:
         if record.kind == "assistant":
+            opened = opened or open_exchange(conversation, None, Prompt("", "none"), record, live)
             add_answer(opened, record, results)
-        elif not prompt:
-            note_harness_record(conversation, opened, record)
+        elif not record.own_results:
+            if prompt := prompt_of(record):
+                opened = open_exchange(conversation, opened, prompt, record, live)
+            else:
+                note_harness_record(conversation, opened, record)
+
+
+def open_exchange(conversation: Conversation, before: Optional[Exchange], prompt: Prompt, record: Record, live: set[str]) -> Exchange:
+    """Begin a new exchange; one that no prompt begins has the number 0."""
+    lives = record.uuid in live if record.uuid else bool(before and before.live)
+    opened = Exchange((before.n if before else 0) + (prompt.how != "none"), prompt, record, lives)
+    conversation.exchanges.append(opened)
+    return opened
 
 
 def merged(records: list[Record], loose: list[Record]) -> Iterator[Record]:
@@ -1180,8 +1299,9 @@ def add_answer(exchange: Exchange, record: Record, results: dict[str, Result]) -
     if is_synthetic(record):
         exchange.errors += record.api_error
         return
-    exchange.replies += [Text(text) for text in record.texts() if text.strip()]
-    exchange.calls += [JoinedCall(call, record, results.get(call.id)) for call in record.calls()]
+    exchange.answers.append(record)
+    if record.own_calls:
+        exchange.calls += [JoinedCall(call, record, results.get(call.id)) for call in record.own_calls]
     exchange.last = record
 
 
@@ -1215,78 +1335,63 @@ ANSI = re.compile("(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|
 UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 XML_ESCAPES = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;", ord("\r"): "&#13;"}
 ATTRIBUTE_ESCAPES = {**XML_ESCAPES, ord('"'): "&quot;", ord("\n"): "&#10;", ord("\t"): "&#9;"}
-SECRET_HINTS = (
-    "key",
-    "://",
-    "authorization",
-    "sk-",
-    "sk_",
-    "pk-",
-    "pk_",
-    "rk-",
-    "rk_",
-    "ghp_",
-    "gho_",
-    "ghu_",
-    "ghs_",
-    "ghr_",
-    "pat_",
-    "pat-",
-    "xox",
-    "npm_",
-    "pypi-",
-    "aiza",
-    "ya29",
-    "hf_",
-    "akia",
-    "asia",
-    "eyj",
-    "secret",
-    "token",
-    "passw",
-    "credential",
-)
-SECRETS = (  # (kind, pattern); where a pattern has a group "keep", that much of the text stays. Each needs one of the hints
-    ("private key", re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.S)),
-    (
+class Secret(NamedTuple):
+    """A kind of credential: what a text must hold in lower case to be worth a search, and the pattern; its group "keep" stays."""
+
+    kind: str
+    hints: tuple[str, ...]
+    pattern: str
+
+
+SECRETS = (  # patterns are compiled when a hint is met: most texts hold none
+    Secret("private key", ("private key-",), r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"),
+    Secret(
         "authorization",
-        re.compile(r"(?P<keep>\bAuthorization[\"']?\s*[:=]\s*[\"']?)(?!\[masked)(?:(?:Bearer|Basic|Token|Digest)\s+)?[^\s\"',;]{6,}", re.I),
+        ("authorization",),
+        r"(?i)(?P<keep>\bAuthorization[\"']?\s*[:=]\s*[\"']?)(?!\[masked)(?:(?:Bearer|Basic|Token|Digest)\s+)?[^\s\"',;]{6,}",
     ),
-    ("password in URL", re.compile(r"(?P<keep>\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{0,100}:)[^\s/@]{1,200}(?=@)", re.I)),
-    ("api key", re.compile(r"\b(?:sk|pk|rk)[-_](?:ant-|live_|test_|proj-)?[A-Za-z0-9_-]{20,}")),
-    (
+    Secret("password in URL", ("://",), r"(?i)(?P<keep>\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{0,100}:)[^\s/@]{1,200}(?=@)"),
+    Secret(
+        "api key",
+        ("sk-", "sk_", "pk-", "pk_", "rk-", "rk_"),
+        r"\b(?:sk|pk|rk)[-_](?:ant-|live_|test_|proj-)?[A-Za-z0-9_-]{20,}",
+    ),
+    Secret(
         "token",
-        re.compile(
-            r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abeoprs]-[\w-]{10,}|npm_[A-Za-z0-9]{30,}|pypi-[\w-]{40,}|AIza[\w-]{30,}|ya29\.[\w.-]{20,}|hf_[A-Za-z0-9]{30,})"
-        ),
+        ("gho_", "ghp_", "ghu_", "ghs_", "ghr_", "_pat_", "glpat-", "xox", "npm_", "pypi-", "aiza", "ya29.", "hf_"),
+        r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abeoprs]-[\w-]{10,}|npm_[A-Za-z0-9]{30,}"
+        r"|pypi-[\w-]{40,}|AIza[\w-]{30,}|ya29\.[\w.-]{20,}|hf_[A-Za-z0-9]{30,})",
     ),
-    ("access key id", re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b")),
-    ("web token", re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}\.?[\w-]*")),
-    (
+    Secret("access key id", ("akia", "asia"), r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
+    Secret("web token", ("eyj",), r"\beyJ[\w-]{8,}\.[\w-]{8,}\.?[\w-]*"),
+    Secret(
         "secret",
-        re.compile(
-            r"(?P<keep>(?:secret|token|passwd|password|api_?key|access_?key|private_?key|_key|credential)s?[\"']?\s*[=:]\s*[\"']?)"
-            r"(?!\[masked)(?=[^\s\"',;&]{0,200}[0-9])[^\s\"',;&]{12,}",
-            re.I,
-        ),
+        ("secret", "token", "passw", "key", "credential"),
+        r"(?i)(?P<keep>(?:secret|token|passwd|password|api_?key|access_?key|private_?key|_key|credential)s?[\"']?\s*[=:]\s*[\"']?)"
+        r"(?!\[masked)(?=[^\s\"',;&]{0,200}[0-9])[^\s\"',;&]{12,}",
     ),
-    ("secret", re.compile(r"(?P<keep>(?:SECRET|TOKEN|PASSWORD|PASSWD)[A-Z0-9_]{0,40}=[\"']?)(?!\[masked)[^\s\"',;&]{4,}")),
+    Secret(
+        "secret",
+        ("secret", "token", "passw"),
+        r"(?P<keep>(?:SECRET|TOKEN|PASSWORD|PASSWD)[A-Z0-9_]{0,40}=[\"']?)(?!\[masked)[^\s\"',;&]{4,}",
+    ),
 )
+ASSIGNED = frozenset(("secret", "authorization"))  # of these a colon or an equals sign is part
 
 
 def mask(text: str) -> str:
     """`text` with credentials replaced by `[masked: kind]`; hashes, UUIDs and prose stay."""
     lowered = text.lower()
-    if not any(hint in lowered for hint in SECRET_HINTS):
-        return text
-    for kind, pattern in SECRETS:
-        text = pattern.sub(lambda found, kind=kind: f"{found.groupdict().get('keep') or ''}[masked: {kind}]", text)  # type: ignore[misc]
+    assigns = "=" in text or ":" in text
+    for secret in SECRETS:
+        if (assigns or secret.kind not in ASSIGNED) and any([hint in lowered for hint in secret.hints]):
+            text = re.sub(secret.pattern, lambda found, kind=secret.kind: f"{found.groupdict().get('keep') or ''}[masked: {kind}]", text)  # type: ignore[misc]
     return text
 
 
 def clean(text: str) -> str:
     """`text` without colour codes, and with everything XML or a terminal cannot take replaced by U+FFFD."""
-    if text.isascii() and text.isprintable():
+    if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return text
     if "\x1b" in text or "\x9b" in text:
         text = ANSI.sub("", text)
@@ -1650,7 +1755,7 @@ def read_card(path: str) -> Optional[Card]:
             size = os.fstat(file.fileno()).st_size
             holder = Transcript(path, file)
             for offset, data in read_lines(file):
-                holder.take_line(offset, data, False)
+                holder.take_line(offset, data)
                 if offset > EDGE_BYTES and first_words([prompt for prompt in map(prompt_of, holder.records) if prompt], []):
                     break
             head = list(holder.records)
@@ -1662,7 +1767,7 @@ def read_card(path: str) -> Optional[Card]:
                     file.readline()
                 ending = Transcript(path, file)
                 for offset, data in read_lines(file):
-                    ending.take_line(offset, data, False)
+                    ending.take_line(offset, data)
                 tail = ending.records
     except OSError:
         return None
@@ -1816,7 +1921,7 @@ def begun_by_clear(path: str) -> Optional[float]:
         with open(path, "rb") as file:
             holder = Transcript(path, file)
             for offset, data in read_lines(file):
-                holder.take_line(offset, data, False)
+                holder.take_line(offset, data)
                 last = holder.records[-1] if holder.records else None
                 if last and local_command(last) == "/clear":
                     return seconds(last.timestamp)

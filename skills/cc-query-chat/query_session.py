@@ -13,9 +13,7 @@ from __future__ import annotations
 
 import argparse
 import os
-import pickle
 import re
-import shlex
 import signal
 import sys
 import time
@@ -24,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
-from typing import Any, NamedTuple, NoReturn, Optional, Protocol
+from typing import Any, NamedTuple, NoReturn, Optional, Protocol, TypeVar
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cc_transcript as cc
@@ -37,7 +35,7 @@ DEFAULT_TIMEOUT = 10.0  # seconds that a pattern may take in all
 LABEL_CHARS = 160
 WINDOW_CHARS = 30_000  # kept on both sides of a hit: wider than any credential, so none is parted before it is masked
 CHUNK_BYTES = 1 << 18  # of lines tested together
-PARALLEL_BYTES = 48 << 20  # below it a second process costs more than it saves
+SPLIT_BYTES = 24 << 20  # below it a second process costs more than it saves
 MOST_HITS = 1_000  # of a pattern in one item; more says nothing for the ranking
 CLOSE_BYTES = 2 << 20  # of each file, how much of its end is looked through for words close to one that nowhere occurs
 CLOSE_FILES = 8
@@ -83,12 +81,11 @@ def unfold_line(line: str, at: int, sensitive: bool) -> int:
 
 
 class Match(NamedTuple):
-    """How a text matched: distinct words found, hits in all, and where the hit to show begins and ends in the folded text."""
+    """How a text matched: distinct words found, hits in all, and where the first one begins in the folded text."""
 
     distinct: int
     hits: int
     start: int
-    end: int
 
 
 class Matcher(Protocol):
@@ -100,6 +97,9 @@ class Matcher(Protocol):
 
     def match(self, folded: str) -> Optional[Match]:
         """The match in a folded text, None where there is none."""
+
+    def place(self, folded: str, match: Match) -> int:
+        """Where the stretch to show has its middle."""
 
 
 class Words:
@@ -115,11 +115,8 @@ class Words:
         self.patterns = {word: re.compile(r"\s+".join(map(re.escape, word.split()))) for word in self.words if re.search(r"\s", word)}
 
     def match(self, folded: str) -> Optional[Match]:
-        counts = {word: count for word in self.words if (count := self.count(word, folded))}
-        if not counts:
-            return None
-        start, end = self.best_window(folded, counts)
-        return Match(len(counts), sum(counts.values()), start, end)
+        counts = [count for word in self.words if (count := self.count(word, folded))]
+        return Match(len(counts), sum(counts), 0) if counts else None
 
     def count(self, word: str, folded: str) -> int:
         """How often one word occurs."""
@@ -133,16 +130,16 @@ class Words:
                 return
             yield found.span()
 
-    def best_window(self, folded: str, words: Iterable[str]) -> tuple[int, int]:
-        """The stretch that a snippet can show with the most distinct words in it, the first of equals."""
-        spans = sorted((start, end, word) for word in words for start, end in self.places(word, folded))
-        best, most, first = (spans[0][0], spans[0][1]), 1, 0
+    def place(self, folded: str, match: Match) -> int:
+        """The middle of the stretch with the most distinct words that a snippet can show, the first of equals."""
+        spans = sorted((start, end, word) for word in self.words for start, end in self.places(word, folded))
+        best, most, first = (spans[0][0] + spans[0][1]) // 2, 1, 0
         for at, (_, end, _) in enumerate(spans):
             while end - spans[first][0] > DEFAULT_TRUNCATE * 2 // 3 and first < at:
                 first += 1
-            distinct = len({word for _, _, word in spans[first : at + 1]}) if at - first < 3 * self.size + 3 else 0
+            distinct = len({word for _, _, word in spans[max(first, at - 4 * self.size) : at + 1]})
             if distinct > most:
-                best, most = (spans[first][0], end), distinct
+                best, most = (spans[first][0] + end) // 2, distinct
         return best
 
 
@@ -212,7 +209,10 @@ class Pattern:
             hits += found.end() > found.start()
             if hits == MOST_HITS:
                 break
-        return Match(1, hits, *first) if first else None
+        return Match(1, hits, first[0]) if first else None
+
+    def place(self, folded: str, match: Match) -> int:
+        return match.start
 
 
 def fold_pattern(text: str) -> str:
@@ -292,7 +292,10 @@ class Glob:
             if not found:
                 return None
             start, end = found.start() if start < 0 else start, found.end()
-        return Match(1, 1, start, end)
+        return Match(1, 1, start)
+
+    def place(self, folded: str, match: Match) -> int:
+        return match.start
 
 
 def glob_piece(piece: str, sensitive: bool) -> str:
@@ -323,12 +326,8 @@ OTHER_SPELLINGS = {  # what is no ASCII and folds to ASCII letters; a test goes 
 MADE_UP = "[image]"  # the one text in an item that its line does not hold
 SAVED = re.compile(rb"([\w-]+)[/\\]+tool-results[/\\]+([\w.-]+)")
 SNAPSHOT = re.compile(rb'\{"parentUuid":(?:null|"[^"\\]*"),"isSidechain":(?:true|false),"attachment":\{"type":"prompt_snapshot"')
+LOWER = bytes(range(256)).lower()  # translate() is twice as fast as lower()
 UNICODE_ESCAPES = re.compile(r"\\\\|((?:\\u[0-9a-fA-F]{4})+)")
-
-
-def utf8(*codes: int) -> set[bytes]:
-    """The bytes of characters."""
-    return {chr(code).encode() for code in codes}
 
 
 def escapes(code: int) -> bytes:
@@ -340,60 +339,58 @@ def escapes(code: int) -> bytes:
 class Sieve:
     """The test of raw lines. It lets a line pass that cannot match, never the other way round.
 
-    `needles` are bytes of which one is in the lower-cased line, unless a character of it is spelled otherwise; `others` are
-    bytes that show such a spelling, and a line with one of them is looked at letter by letter.
+    `needles` are bytes of which one is in the lower-cased line, unless a character of it is spelled otherwise: `escaped` and
+    `high` (by their first byte) find such spellings, and a line with one of them is looked at letter by letter for `pieces`.
     """
 
     def __init__(self, literals: Optional[list[str]]) -> None:
         self.pieces: list[str] = []
         self.needles: set[bytes] = set()
-        self.others: set[bytes] = set()
+        self.codes: set[int] = set()
+        self.plain = False
         self.blind = literals is None or not all(self.take(fold(literal, False)) for literal in literals)
-        self.high = sorted(other for other in self.others if other[0] > 127)
-        self.low = sorted(other for other in self.others if other[0] < 128)
+        spelled = sorted(re.escape(escapes(code)[2:]) for code in self.codes)
+        self.escaped = re.compile(rb"\\u(?:" + b"|".join([*([b"00[2-7]"] if self.plain else []), *spelled]) + rb")")
+        self.high: dict[bytes, list[bytes]] = {}
+        for code in sorted(self.codes):
+            self.high.setdefault(chr(code).encode()[:1], []).append(chr(code).encode())
 
     def take(self, literal: str) -> bool:
         """Note what one text asks for. Returns whether it asks for anything."""
         run = max(SAFE_RUN.findall(literal), key=len, default="")
         if run:
-            self.take_ascii(run)
+            self.plain = True
+            self.pieces.append(run)
+            self.needles |= {run.encode(), *([b'"document"'] if run in MADE_UP else [])}
+            self.codes.update(code for letter in run for code in OTHER_SPELLINGS.get(letter, ()))
             return True
         return any(self.take_letter(letter, literal) for letter in literal)
-
-    def take_ascii(self, run: str) -> None:
-        """A run of plain characters, by which a whole word is found."""
-        self.pieces.append(run)
-        self.needles.add(run.encode())
-        self.others.add(b"\\u00")
-        if run in MADE_UP:
-            self.needles.add(b'"document"')
-        for code in {code for letter in run for code in OTHER_SPELLINGS.get(letter, ())}:
-            self.others |= {chr(code).encode(), escapes(code)}
 
     def take_letter(self, letter: str, literal: str) -> bool:
         """One letter of a word without plain characters. Returns whether all its spellings are known."""
         spellings = spellings_of(letter)
-        if not spellings:
-            return False
-        piece = max(re.findall(r"[^\s\"\\/<>&']+", literal), key=lambda piece: (letter in piece, len(piece)))
-        self.pieces.append(piece)
-        for code in spellings:
-            self.others |= {chr(code).encode(), escapes(code)}
-        return True
+        if spellings:
+            self.pieces.append(next(piece for piece in re.findall(r"[^\s\"\\/<>&']+", literal) if letter in piece))
+            self.codes.update(spellings)
+        return bool(spellings)
+
+    def respelled(self, raw: bytes, lowered: bytes) -> bool:
+        """Whether a character that matters is spelled otherwise in it."""
+        if self.escaped.search(lowered):
+            return True
+        return not raw.isascii() and any(lead in raw and any(spelling in raw for spelling in known) for lead, known in self.high.items())
 
     def passes(self, chunk: bytes) -> bool:
         """Whether any line of a chunk may match."""
-        lowered = chunk.lower()
-        if any(needle in lowered for needle in self.needles) or any(other in lowered for other in self.low):
-            return True
-        return not chunk.isascii() and any(other in chunk for other in self.high)
+        lowered = chunk.translate(LOWER)
+        return any(needle in lowered for needle in self.needles) or self.respelled(chunk, lowered)
 
     def passes_line(self, line: bytes) -> bool:
         """Whether one line may match: a needle is in it, or it holds one spelled otherwise."""
-        lowered = line.lower()
+        lowered = line.translate(LOWER)
         if any(needle in lowered for needle in self.needles):
             return True
-        if not (any(other in lowered for other in self.low) or any(other in line for other in self.high)):
+        if not self.respelled(line, lowered):
             return False
         folded = fold(UNICODE_ESCAPES.sub(unescape, line.decode("utf-8", "replace")), False)
         return any(piece in folded or piece in folded.replace("\u0131", "i") for piece in self.pieces)
@@ -441,20 +438,32 @@ class Candidates(NamedTuple):
 USE_SIEVE = True  # tests turn it off, to see that it never changes a result
 
 
-def candidate_lines(path: str, sieve: Sieve) -> Candidates:
-    """Test the lines of a transcript. Raises OSError."""
+def candidate_lines(path: str, sieve: Sieve, split: bool = False) -> Candidates:
+    """Test the lines of a transcript, in two processes where `split` and it is large. Raises OSError."""
+    size = os.path.getsize(path)
     if sieve.blind or not USE_SIEVE:
-        return Candidates(None, os.path.getsize(path))
+        return Candidates(None, size)
+    if not split or size < SPLIT_BYTES:
+        return Candidates(scanned(path, sieve, 0, size), size)
+    with open(path, "rb") as file:
+        file.seek(size // 2)
+        file.readline()
+        middle = file.tell()
+    first, second = in_two_processes(lambda: scanned(path, sieve, 0, middle), lambda: scanned(path, sieve, middle, size))
+    return Candidates(first | second, size)
+
+
+def scanned(path: str, sieve: Sieve, offset: int, end: int) -> set[int]:
+    """Offsets of the lines between two places that may match."""
     found: set[int] = set()
-    offset = 0
     with open(path, "rb", buffering=CHUNK_BYTES) as file:
-        while lines := file.readlines(CHUNK_BYTES):
-            kept = [line for line in lines if not is_bulk(line)]
-            chunk = b"".join(kept)
-            if sieve.passes(chunk) or b"tool-results" in chunk:
+        file.seek(offset)
+        while offset < end and (lines := file.readlines(min(CHUNK_BYTES, end - offset))):
+            chunk = b"".join([line for line in lines if not is_bulk(line)])
+            if sieve.passes(chunk) or b"/tool-results/" in chunk or b"\\tool-results\\" in chunk:
                 found.update(passing_lines(lines, offset, path, sieve))
             offset += sum(map(len, lines))
-    return Candidates(found, offset)
+    return found
 
 
 def passing_lines(lines: list[bytes], offset: int, path: str, sieve: Sieve) -> Iterator[int]:
@@ -523,7 +532,7 @@ OWN_COMMAND = re.compile(r"(?:^|[\s;&|(\"'])(?:[\"'][^\"'\n]*|[^\s\"']*)\b(?:com
 OWN_PROMPT = re.compile(r"/(?:cc-carryover:)?cc-(?:compact|query-chat|fork)\b")
 OWN_REPORT = re.compile(r"\s*<(?:chat-query|compacted-session-chain|forked-session)\b")
 NOTICE_CALL = re.compile(r"<tool-use-id>(.*?)</tool-use-id>")
-NUMBERED = re.compile(r"^ *\d+[→\t]", re.M)
+NUMBERED = re.compile(r" *\d+[→\t]")
 
 
 def leaves(value: object) -> Iterator[str]:
@@ -555,6 +564,17 @@ def detail_texts(value: object, key: str = "") -> Iterator[str]:
             yield from detail_texts(inner, key)
 
 
+def is_numbered(block: str, text: str) -> bool:
+    """Whether a block is `text` with its lines numbered, as Read shows a file: as many lines, and the same first and last one."""
+    if not NUMBERED.match(block):
+        return False
+    shown, own = block.rstrip("\n"), text.rstrip("\n")
+    if shown.count("\n") != own.count("\n"):
+        return False
+    ends = [NUMBERED.sub("", line, 1) for line in (shown.partition("\n")[0], shown.rpartition("\n")[2])]
+    return ends == [own.partition("\n")[0], own.rpartition("\n")[2]]
+
+
 def fullest(texts: Iterable[str]) -> str:
     """The texts one after another, each that another one holds left out."""
     kept: list[str] = []
@@ -576,6 +596,12 @@ class Reader:
         self.earlier = {key_of(record) for record in self.conversation.earlier}
         self.turns = turn_numbers(self.conversation)
         self.calls: Optional[dict[str, cc.Call]] = None
+        self.named = ""
+
+    def title(self) -> str:
+        """The session's title, made when a hit needs it."""
+        self.named = self.named or cc.session_title(self.conversation)
+        return self.named
 
     def state(self, record: cc.Record) -> str:
         """Where a record stands, one of STATES."""
@@ -652,9 +678,7 @@ class Reader:
             return
         given = list(leaves(call.input)) if call else []
         details = [text for text in detail_texts(output.detail) if not any(text in own for own in given)]
-        block = output.text
-        if call and call.name == "Read" and NUMBERED.match(block) and details:
-            block = NUMBERED.sub("", block)
+        block = "" if any(is_numbered(output.text, detail) for detail in details) else output.text
         text = fullest([self.saved_text(output), block, *details])
         if text.strip():
             yield Item("output", f"result {result.call_id}", describe(call) if call else "", text)
@@ -772,6 +796,7 @@ class Search(NamedTuple):
     filters: Filters
     sensitive: bool
     keep: int
+    split: bool = False
 
 
 class Tally:
@@ -782,7 +807,12 @@ class Tally:
         self.hits: list[Hit] = []
         self.seen: dict[int, list[str]] = {}  # row -> sessions it was found in
         self.twins: dict[int, tuple[int, str]] = {}  # text at its time -> row and session
+        self.worst: Optional[tuple[Any, ...]] = None  # the rank of the last of the best, once there are enough
         self.stopped = False
+
+    def wants(self, hit: Hit) -> bool:
+        """Whether a hit can be among the best."""
+        return self.worst is None or hit.rank < self.worst
 
     def add(self, hit: Hit) -> None:
         """Count a hit, unless its row is known: a fork's copy, or a line written again."""
@@ -792,6 +822,8 @@ class Tally:
         sessions = self.seen.setdefault(row, [])
         if hit.session not in sessions:
             sessions.append(hit.session)
+        if not self.wants(hit):
+            return
         self.hits.append(hit._replace(keys=(row, text)))
         if len(self.hits) > 4 * self.keep + 16:
             self.trim()
@@ -802,6 +834,7 @@ class Tally:
         for hit in sorted(self.hits, key=lambda hit: hit.rank):
             best.setdefault(hit.keys[0], hit)
         self.hits = list(best.values())[: self.keep]
+        self.worst = self.hits[-1].rank if len(self.hits) == self.keep else None
 
     def merge(self, other: Tally) -> None:
         """Take over what another worker found."""
@@ -817,7 +850,7 @@ class Tally:
 def search_target(target: Target, search: Search, tally: Tally) -> None:
     """Search one transcript. A file that cannot be read is counted. Raises TimeoutError."""
     try:
-        candidates = candidate_lines(target.path, search.sieve)
+        candidates = candidate_lines(target.path, search.sieve, search.split)
     except OSError:
         tally.unreadable += 1
         return
@@ -831,13 +864,35 @@ def search_target(target: Target, search: Search, tally: Tally) -> None:
         tally.unreadable += 1
         return
     with reader.transcript.file:
-        search_records(reader, candidates.offsets, search, tally)
+        search_records(reader, list(reader.records(candidates.offsets)), search, tally)
 
 
-def search_records(reader: Reader, offsets: Optional[set[int]], search: Search, tally: Tally) -> None:
-    """Match the items of the candidate lines."""
-    title = cc.session_title(reader.conversation)
-    for record in reader.records(offsets):
+def search_records(reader: Reader, records: list[cc.Record], search: Search, tally: Tally) -> None:
+    """Match the items of the candidate lines, in two processes where there are many. Raises TimeoutError."""
+    if not search.split or sum(record.size for record in records) < SPLIT_BYTES // 2:
+        match_records(reader, records, search, tally)
+        return
+    reader.title()  # known before the fork, since both need it
+
+    def half(start: int, again: bool) -> Tally:
+        own = Tally(search.keep)
+        if again:  # a forked process shares the place in an open file
+            reader.transcript.file = open(reader.target.path, "rb")
+        with suppress(TimeoutError):
+            match_records(reader, records[start::2], search, own)
+            return own
+        own.stopped = True
+        return own
+
+    for part in in_two_processes(lambda: half(0, False), lambda: half(1, True)):
+        tally.merge(part)
+    if tally.stopped:
+        raise TimeoutError
+
+
+def match_records(reader: Reader, records: Iterable[cc.Record], search: Search, tally: Tally) -> None:
+    """Match the items of these records. Raises TimeoutError."""
+    for record in records:
         if not search.filters.in_time(record.timestamp):
             continue
         state = reader.state(record)
@@ -848,51 +903,46 @@ def search_records(reader: Reader, offsets: Optional[set[int]], search: Search, 
                 folded = fold(item.text, search.sensitive)
                 match = search.matcher.match(folded)
                 if match:
-                    tally.add(hit_of(reader, record, item, state, match, title, search.sensitive))
+                    tally.add(hit_of(reader, record, item, state, match, folded, search, tally))
 
 
-def hit_of(reader: Reader, record: cc.Record, item: Item, state: str, match: Match, title: str, sensitive: bool) -> Hit:
-    """A hit with the text around it."""
-    start = unfold(item.text, match.start, sensitive)
-    first, last = max(start - WINDOW_CHARS, 0), min(start + WINDOW_CHARS, len(item.text))
-    when = cc.seconds(record.timestamp) or 0.0
-    target = reader.target
+def hit_of(reader: Reader, record: cc.Record, item: Item, state: str, match: Match, folded: str, search: Search, tally: Tally) -> Hit:
+    """A hit, with the text around it where it is among the best so far."""
+    target, when = reader.target, cc.seconds(record.timestamp) or 0.0
+    rank = (-match.distinct, -match.hits, -when, target.path, record.offset, item.part)
     row = hash((record.uuid or f"{target.path}@{record.offset}", item.kind, item.part))
     text = hash((item.kind, record.timestamp, item.text)) if record.timestamp else 0
-    return Hit(
-        (-match.distinct, -match.hits, -when, target.path, record.offset, item.part),
-        (row, text),
-        item.kind,
-        state,
-        None if state in ("abandoned", "subagent") else reader.turns.get(key_of(record)),
-        record.timestamp,
-        target.session,
-        target.agent,
-        title,
-        item.label,
-        match,
-        item.text[first:last],
-        start - first,
-        first,
-        len(item.text) - last,
+    hit = Hit(rank, (row, text), item.kind, state, None, record.timestamp, target.session, target.agent, "", item.label, match, "", 0, 0, 0)
+    if not tally.wants(hit):
+        return hit
+    start = unfold(item.text, search.matcher.place(folded, match), search.sensitive)
+    first, last = max(start - WINDOW_CHARS, 0), min(start + WINDOW_CHARS, len(item.text))
+    return hit._replace(
+        turn=None if state in ("abandoned", "subagent") else reader.turns.get(key_of(record)),
+        title=reader.title(),
+        window=item.text[first:last],
+        at=start - first,
+        before=first,
+        after=len(item.text) - last,
     )
 
 
 def search_targets(targets: list[Target], search: Search) -> Tally:
     """Search them all, in two processes where that pays."""
     sizes = {target.path: size_of(target.path) for target in targets}
-    if len(targets) < 2 or sum(sizes.values()) < PARALLEL_BYTES or not hasattr(os, "fork") or (os.cpu_count() or 1) < 2:
-        return search_in_turn(targets, search, Progress(len(targets)))
+    if len(targets) < 2 or sum(sizes.values()) < SPLIT_BYTES or not can_split():
+        return search_in_turn(targets, search._replace(split=can_split()), Progress(len(targets)))
     halves: tuple[list[Target], list[Target]] = ([], [])
     weights = [0, 0]
     for target in sorted(targets, key=lambda target: -sizes[target.path]):
         lighter = int(weights[1] < weights[0])
         halves[lighter].append(target)
         weights[lighter] += sizes[target.path]
-    with Worker(lambda: search_in_turn(halves[1], search, Progress(0))) as worker:
-        tally = search_in_turn(halves[0], search, Progress(len(halves[0])))
-        tally.merge(worker.result())
-    return tally
+    first, second = in_two_processes(
+        lambda: search_in_turn(halves[0], search, Progress(len(halves[0]))), lambda: search_in_turn(halves[1], search, Progress(0))
+    )
+    first.merge(second)
+    return first
 
 
 def size_of(path: str) -> int:
@@ -917,42 +967,38 @@ def search_in_turn(targets: list[Target], search: Search, progress: Progress) ->
     return tally
 
 
-class Worker:
-    """A job in a process of its own, forked, that hands back a Tally through a pipe; it never outlives the block."""
+Found = TypeVar("Found")
 
-    def __init__(self, job: Callable[[], Tally]) -> None:
-        self.reading, writing = os.pipe()
-        self.pid = os.fork()
-        if self.pid == 0:
-            status = 1
-            try:
-                os.close(self.reading)
-                with os.fdopen(writing, "wb") as pipe:
-                    pickle.dump(job(), pipe, pickle.HIGHEST_PROTOCOL)
-                status = 0
-            finally:
-                os._exit(status)
-        os.close(writing)
 
-    def __enter__(self) -> Worker:
-        return self
+def can_split() -> bool:
+    """Whether a second process can be forked, and a second core may run it."""
+    return hasattr(os, "fork") and (os.cpu_count() or 1) > 1
 
-    def result(self) -> Tally:
-        """What the job found. Raises Refusal where it did not end well."""
-        with os.fdopen(self.reading, "rb") as pipe:
-            try:
-                found = pickle.load(pipe)
-            except (EOFError, pickle.UnpicklingError) as error:
-                raise cc.Refusal("the second half of the search ended without an answer; try again, or name one session with --chat") from error
-        assert isinstance(found, Tally)
-        return found
 
-    def __exit__(self, *exc: object) -> None:
-        if exc[0] is not None:
-            with suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGKILL)
-        with suppress(ChildProcessError):
-            os.waitpid(self.pid, 0)
+def in_two_processes(first: Callable[[], Found], second: Callable[[], Found]) -> tuple[Found, Found]:
+    """What both jobs give, the second one done by a forked process that never outlives this call. Raises Refusal where it failed."""
+    import pickle  # only where there is much to search
+
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            os.close(reading)
+            with os.fdopen(writing, "wb") as pipe:
+                pickle.dump(second(), pipe, pickle.HIGHEST_PROTOCOL)
+            status = 0
+        finally:
+            os._exit(status)
+    os.close(writing)
+    try:
+        with os.fdopen(reading, "rb") as pipe:
+            return first(), pickle.load(pipe)
+    except (EOFError, pickle.UnpicklingError) as error:
+        raise cc.Refusal("a second process of the search ended without an answer; try again, or name one session with --chat") from error
+    finally:
+        os.kill(pid, signal.SIGKILL)  # not yet waited for, so the number is still its own
+        os.waitpid(pid, 0)
 
 
 class Progress:
@@ -1177,6 +1223,8 @@ def own_command() -> str:
 
 def query_arguments(options: argparse.Namespace) -> list[str]:
     """The arguments that ask the same again, without those that only shape the report."""
+    import shlex
+
     words = [f"--{options.mode}", shlex.quote(options.query)]
     for name in ("chat", "id", "title", "file", "project", "type", "only", "since", "until"):
         value = getattr(options, name)
@@ -1298,7 +1346,7 @@ def search_history(options: argparse.Namespace, search: Search, tally: Tally, se
         stamp = datetime.fromtimestamp(typed.time, timezone.utc).isoformat()[:19] if 0 < typed.time < 1e11 else ""
         match = search.matcher.match(fold(typed.text, search.sensitive)) if search.filters.in_time(stamp) else None
         if match:
-            start = unfold(typed.text, match.start, search.sensitive)
+            start = unfold(typed.text, search.matcher.place(fold(typed.text, search.sensitive), match), search.sensitive)
             row = hash(("history", typed.session, typed.text))
             tally.add(
                 Hit(
@@ -1477,7 +1525,14 @@ def session_line(card: cc.Card, quote: cc.Quoter) -> str:
         prompts = sum(exchange.n > 0 for exchange in cc.read_conversation(transcript).exchanges)
     last = datetime.fromtimestamp(card.time, timezone.utc).strftime("%Y-%m-%d %H:%M") if card.time else None
     project = card.directories[-1] if card.directories else ""
-    given: dict[str, object] = {"id": card.id, "last": last, "prompts": str(prompts), "bytes": str(size_of(card.path)), "branch": card.branch, "project": project}
+    given: dict[str, object] = {
+        "id": card.id,
+        "last": last,
+        "prompts": str(prompts),
+        "bytes": str(size_of(card.path)),
+        "branch": card.branch,
+        "project": project,
+    }
     return cc.element("session", quote.attributes(given), quote.line(cc.card_title(card, cc.read_titles(card.path)), 120)) + "\n"
 
 
