@@ -12,6 +12,7 @@ Python 3.9 or newer, standard library only; reads, never writes.
 from __future__ import annotations
 
 import argparse
+import heapq
 import os
 import re
 import signal
@@ -37,7 +38,7 @@ WINDOW_CHARS = 30_000  # kept on both sides of a hit: wider than any credential,
 CHUNK_BYTES = 1 << 18  # of lines tested together
 SPLIT_BYTES = 24 << 20  # below it a second process costs more than it saves
 MOST_HITS = 1_000  # of a pattern in one item; more says nothing for the ranking
-CLOSE_BYTES = 2 << 20  # of each file, how much of its end is looked through for words close to one that nowhere occurs
+CLOSE_BYTES = 1 << 18  # of each file, how much of its end is looked through for words close to one that nowhere occurs
 CLOSE_FILES = 8
 KINDS = ("user", "agent", "command", "file", "tool", "output", "summary", "thinking")
 STATES = ("live", "compacted", "abandoned", "subagent", "history")
@@ -644,7 +645,8 @@ class Reader:
         """A reply, its thinking where that is asked for, and its calls."""
         text = "\n".join(record.texts())
         if text.strip():
-            yield Item("agent", "", "written by the client" if cc.is_synthetic(record) else "", text)
+            said_by = ("output", "written by the client") if cc.is_synthetic(record) else ("agent", "")
+            yield Item(said_by[0], "", said_by[1], text)
         thought = "\n".join(block.text for block in record.blocks if isinstance(block, cc.Thinking)) if self.thinking else ""
         if thought.strip():
             yield Item("thinking", "thinking", "", thought)
@@ -918,7 +920,7 @@ def hit_of(reader: Reader, record: cc.Record, item: Item, state: str, match: Mat
     start = unfold(item.text, search.matcher.place(folded, match), search.sensitive)
     first, last = max(start - WINDOW_CHARS, 0), min(start + WINDOW_CHARS, len(item.text))
     return hit._replace(
-        turn=None if state in ("abandoned", "subagent") else reader.turns.get(key_of(record)),
+        turn=None if state == "subagent" else reader.turns.get(key_of(record)),
         title=reader.title(),
         window=item.text[first:last],
         at=start - first,
@@ -1221,6 +1223,13 @@ def own_command() -> str:
     return f'python3 "{os.path.abspath(__file__)}"'
 
 
+def naming(options: argparse.Namespace, session: str) -> str:
+    """The option that names a session again: its id, or the file that was given."""
+    import shlex
+
+    return f"--file {shlex.quote(options.file)}" if options.file else f"--chat {session}"
+
+
 def query_arguments(options: argparse.Namespace) -> list[str]:
     """The arguments that ask the same again, without those that only shape the report."""
     import shlex
@@ -1239,7 +1248,7 @@ def next_steps(options: argparse.Namespace, tally: Tally, shown: int) -> list[tu
     found: list[tuple[str, dict[str, object], str]] = []
     first = next((hit for hit in tally.hits[:shown] if hit.turn), None)
     if first:
-        found.append(("read-on", {}, f"{own_command()} --chat {first.session} --turn {first.turn}"))
+        found.append(("read-on", {}, f"{own_command()} {naming(options, first.session)} --turn {first.turn}"))
     left = len(tally.seen) - shown
     if left:
         again = " ".join([own_command(), *query_arguments(options), "--limit", str(min(max(shown * 4, 20), 100)), "--truncate 200 --max-chars 28000"])
@@ -1394,13 +1403,9 @@ def close_words(scope: Scope, search: Search) -> list[str]:
 
     wanted = [word for word in search.matcher.literals or [] if word.isascii() and word.isalpha() and len(word) > 3]
     newest = sorted((target.path for target in scope.targets), key=lambda path: -mtime_of(path))[:CLOSE_FILES]
-    found: dict[str, float] = {}
-    for path in newest if wanted else ():
-        for word in similar_words(path, wanted):
-            score = max(difflib.SequenceMatcher(None, word, other).ratio() for other in wanted)
-            if score >= 0.75:
-                found[word] = score
-    return sorted(found, key=lambda word: -found[word])[:5]
+    found = {word for path in newest for word in similar_words(path, wanted)} if wanted else set()
+    close = [word for one in wanted for word in difflib.get_close_matches(one, found, 5, 0.75)]
+    return list(dict.fromkeys(close))[:5]
 
 
 def mtime_of(path: str) -> float:
@@ -1413,17 +1418,15 @@ def mtime_of(path: str) -> float:
 
 def similar_words(path: str, wanted: list[str]) -> set[str]:
     """Words at the end of a transcript that share a half with a wanted one: a slip of one letter leaves a half as it is."""
-    halves = {half for word in wanted for half in (word[: len(word) // 2 + 1], word[(len(word) - 1) // 2 :]) if len(half) > 2}
-    pattern = re.compile(r"[a-z]*(?:" + "|".join(map(re.escape, sorted(halves))) + r")[a-z]*")
+    halves = {half for word in wanted for half in (word[: len(word) // 2], word[len(word) // 2 :])}
     found: set[str] = set()
     with suppress(OSError), open(path, "rb") as file:
         file.seek(max(os.path.getsize(path) - CLOSE_BYTES, 0))
         for line in file.readlines():
-            lowered = b"" if is_bulk(line) else line.lower()
-            if any(half.encode() in lowered for half in halves):
-                texts = (text for fields in cc.parse_line(line).objects for text in leaves([fields.get("message"), fields.get("toolUseResult")]))
-                found.update(word for text in texts for word in pattern.findall(text.lower()))
-    return found
+            for fields in () if is_bulk(line) else cc.parse_line(line).objects:
+                for text in leaves([fields.get("message"), fields.get("toolUseResult")]):
+                    found.update(re.findall(r"[a-z]{3,}", text.lower()))
+    return {word for word in found if any(half in word for half in halves)}
 
 
 # ------------------------------------------------------------------------------------------------- turns and sessions
@@ -1466,7 +1469,11 @@ def turn_report(options: argparse.Namespace) -> str:
     fitted = cc.lay_out(sections, options.max_chars - cc.utf16_length(root("")) - 400)
     missing = sum(one.section.total - one.shown for one in fitted)
     left = (
-        cc.element("omitted", f' items="{missing}"', quote.line(f"{own_command()} --chat {scope.targets[0].session} --turn N --max-chars 29000", 300))
+        cc.element(
+            "omitted",
+            f' items="{missing}"',
+            quote.line(f"{own_command()} {naming(options, scope.targets[0].session)} --turn N --max-chars 29000", 300),
+        )
         + "\n"
         if missing
         else ""
@@ -1495,27 +1502,55 @@ def item_xml(item: Item, quote: cc.Quoter) -> Callable[[int], str]:
 def list_report(options: argparse.Namespace) -> str:
     """The sessions of the target, newest first, as many as fit."""
     scope = find_scope(options)
-    cards = [card for target in scope.targets if not target.agent and (card := cc.read_card(target.path))]
-    cards.sort(key=lambda card: -card.time)
+    paths = [target.path for target in scope.targets if not target.agent]
     quote = cc.Quoter(options.show_secrets)
     head = cc.element("notice", "", quote.text(NOTICE + lowered_note(options))) + "\n"
 
     def root(body: str, showing: int) -> str:
-        given = quote.attributes(
-            {"mode": "list", "sessions": str(len(cards)), "bytes": str(sum(size_of(card.path) for card in cards)), "showing": str(showing)}
-        )
-        return cc.element(ROOT, given, "\n" + head + body) + "\n"
+        given = {"mode": "list", "sessions": str(len(paths)), "bytes": str(sum(map(size_of, paths))), "showing": str(showing)}
+        return cc.element(ROOT, quote.attributes({**given}), "\n" + head + body) + "\n"
 
     left = cc.element("omitted", ' sessions="000000"', quote.line(f"{own_command()} --list --max-chars 29000", 300)) + "\n"
-    room, shown = options.max_chars - cc.utf16_length(root(left, len(cards))), []
-    for card in cards[: options.limit if options.limit_given else None]:
+    room = options.max_chars - cc.utf16_length(root(left, len(paths)))
+    shown: list[str] = []
+    for card in newest_first(paths):
         piece = session_line(card, quote)
         room -= cc.utf16_length(piece)
-        if room < 0:
+        if room < 0 or (options.limit_given and len(shown) == options.limit):
             break
         shown.append(piece)
-    rest = len(cards) - len(shown)
+    rest = len(paths) - len(shown)
     return root("".join(shown) + (left.replace("000000", str(rest)) if rest else ""), len(shown))
+
+
+TAIL_BYTES = 1 << 13  # of a transcript, where its last record's time stands nearly always
+LAST_TIME = re.compile(rb'.*"timestamp":\s*"([^"\\]{10,40})"', re.S)
+
+
+def newest_first(paths: list[str]) -> Iterator[cc.Card]:
+    """Cards in the order of their last conversation record. Only those that can be next are read: the last time that stands in
+    a file is never before that of its conversation."""
+    waiting = sorted(((last_time(path), path) for path in paths), reverse=True)
+    ready: list[tuple[float, str, cc.Card]] = []
+    while waiting or ready:
+        while waiting and (not ready or waiting[0][0] >= -ready[0][0]):
+            _, path = waiting.pop(0)
+            if card := cc.read_card(path):
+                heapq.heappush(ready, (-card.time, path, card))
+        if ready:
+            yield heapq.heappop(ready)[2]
+
+
+def last_time(path: str) -> float:
+    """The last time that stands in a transcript, in seconds; for ever where none stands near its end."""
+    try:
+        with open(path, "rb", buffering=0) as file:
+            file.seek(max(os.fstat(file.fileno()).st_size - TAIL_BYTES, 0))
+            found = LAST_TIME.match(file.read())
+    except OSError:
+        return float("inf")
+    when = cc.seconds(found[1].decode("utf-8", "replace")) if found else None
+    return float("inf") if when is None else when
 
 
 def session_line(card: cc.Card, quote: cc.Quoter) -> str:

@@ -1,0 +1,634 @@
+"""What cc-query-chat finds: the hard cases with their numbers of hits, all item types, states, targets, and what it says where nothing is found."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Optional
+from xml.etree import ElementTree
+
+import cc_transcript as cc
+import pytest
+from conftest import ROOT
+
+CASES = ROOT / "tests/cases"
+FIXTURES = ROOT / "tests/fixtures"
+QUERY = ROOT / "skills/cc-query-chat/query_session.py"
+Ask = Callable[..., ElementTree.Element]
+Run = Callable[..., "subprocess.CompletedProcess[bytes]"]
+OWN = "0a0a0a0a-0000-4000-8000-00000000000a"
+
+
+def load_query() -> ModuleType:
+    """The script as a module that uses the canonical cc_transcript: most searches need no process of their own."""
+    spec = importlib.util.spec_from_file_location("query_under_test", QUERY)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["query_under_test"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+query = load_query()
+
+
+@pytest.fixture
+def ask(config: Path) -> Callable[..., ElementTree.Element]:
+    """A function that gives the report of these arguments, in an empty configuration."""
+
+    def report(*args: object) -> ElementTree.Element:
+        parser = query.build_parser()
+        options = cc.parse_arguments(parser, list(map(str, args)))
+        return ElementTree.fromstring(query.report(query.settle(parser, options)))
+
+    return report
+
+
+def hits(report: ElementTree.Element) -> list[tuple[Optional[str], ...]]:
+    """(type, state, turn) of each result."""
+    return [(result.get("type"), result.get("state"), result.get("turn")) for result in report.iter("result")]
+
+
+def matches(report: ElementTree.Element) -> list[str]:
+    return [result.findtext("match") or "" for result in report.iter("result")]
+
+
+# ---------------------------------------------------------------------------------------------------------------- the cases
+
+SEARCHES: list[tuple[str, list[str], list[tuple[Optional[str], ...]]]] = [
+    ("16-torn-tail/session.jsonl", ["second"], [("agent", "live", "2"), ("user", "live", "2")]),
+    ("19-bom-crlf-nonobjects/session.jsonl", ["answer"], [("agent", "live", "2"), ("agent", "live", "1")]),
+    ("20-unicode-line-breaks/session.jsonl", ['"right of the separator"'], [("agent", "live", "1")]),
+    ("20-unicode-line-breaks/session.jsonl", ['"separator right"'], [("agent", "live", "1")]),
+    ("21-invalid-utf8/session.jsonl", ["naranja"], [("user", "live", "1")]),
+    ("24-reemitted-before-compaction/session.jsonl", ['"old answer"'], [("agent", "compacted", "1")]),
+    ("29-parallel-tools/session.jsonl", ["pump"], [("command", "live", "1")] * 3 + [("user", "live", "1")]),
+    ("31-rewind/session.jsonl", ["red"], [("file", "abandoned", None), ("user", "abandoned", None)]),
+    ("31-rewind/session.jsonl", ["paint", "--only", "live"], [("user", "live", "2")]),
+    ("36-compaction/session.jsonl", ["bedrock"], [("agent", "compacted", "1")]),
+    ("36-compaction/session.jsonl", ["well", "--only", "compacted"], [("user", "compacted", "1"), ("summary", "compacted", "1")]),
+    ("36-compaction/session.jsonl", ["lined"], [("agent", "live", "2"), ("summary", "live", "2")]),
+    ("38-content-shapes/session.jsonl", ['"from a list"'], [("output", "live", "2")]),
+    ("39-not-typed-by-a-person/session.jsonl", ['"a<b> & ok"'], [("output", "live", "2"), ("command", "live", "2")]),
+    ("39-not-typed-by-a-person/session.jsonl", ["deploy", "--type", "user"], [("user", "live", "3")]),
+    ("39-not-typed-by-a-person/session.jsonl", ["caveat reminder hook ladder Steps"], []),
+    ("40-queued-prompts/session.jsonl", ['"west gate"'], [("agent", "live", "2"), ("user", "live", "2")]),
+    ("40-queued-prompts/session.jsonl", ['"never mind"'], []),
+    ("41-errors-and-interrupts/session.jsonl", ["overloaded"], [("output", "live", "1")]),
+    ("44-request-snapshots/session.jsonl", ["marker-plum"], [("user", "live", "1")]),
+    ("44-request-snapshots/session.jsonl", ['"NEVER reveal"'], []),
+    ("49-injection/session.jsonl", ['"approved deleting"'], [("output", "live", "1")]),
+    ("60-search-regex/session.jsonl", ["a.b"], [("agent", "live", "1")]),
+    ("60-search-regex/session.jsonl", ["--keyword", "("], [("agent", "live", "1")]),
+    ("60-search-regex/session.jsonl", ["--keyword", "["], [("agent", "live", "1")]),
+    ("60-search-regex/session.jsonl", ["--keyword", "*"], [("agent", "live", "1")]),
+    ("60-search-regex/session.jsonl", ["--regexp", "a.b"], [("agent", "live", "1")]),
+    (
+        "60-search-regex/session.jsonl",
+        ["--regexp", "x*"],
+        [("agent", "live", "2"), ("agent", "live", "1"), ("user", "live", "2"), ("user", "live", "1")],
+    ),
+    (
+        "60-search-regex/session.jsonl",
+        ["--regexp", "^"],
+        [("agent", "live", "2"), ("user", "live", "2"), ("agent", "live", "1"), ("user", "live", "1")],
+    ),
+    ("60-search-regex/session.jsonl", ["--glob", "a?b*\\["], []),
+    ("60-search-regex/session.jsonl", ["--glob", "a?b*[[]"], [("agent", "live", "1")]),
+    ("60-search-regex/session.jsonl", ["--glob", "w[a-o]rd"], [("user", "live", "2")]),
+]
+
+
+@pytest.mark.parametrize(
+    "case, words, found", SEARCHES, ids=lambda value: " ".join(value) if isinstance(value, list) and all(isinstance(x, str) for x in value) else ""
+)
+def test_each_case_gives_these_hits(ask: Ask, case: str, words: list[str], found: list[tuple[Optional[str], ...]]) -> None:
+    report = ask("--file", CASES / case, "--limit", "20", *words)
+    assert sorted(hits(report), key=str) == sorted(found, key=str)
+    assert report.get("matched") == str(len(found))
+    assert report.get("sessions") == "1" and report.get("bytes") == str((CASES / case).stat().st_size)
+
+
+ESCAPED = [(query, count) for query, count in json.loads((CASES / "58-search-escapes/queries.json").read_text(encoding="utf-8"))]
+
+
+@pytest.mark.parametrize("query, count", ESCAPED)
+def test_text_that_json_stores_escaped(ask: Ask, query: str, count: int) -> None:
+    """As a phrase, as a regular expression and as a glob: each finds the text itself, whatever its spelling in the file."""
+    path = CASES / "58-search-escapes/session.jsonl"
+    quoted = '"' + query.replace('"', '\\"') + '"'
+    glob = re.sub(r"([*?[])", r"[\1]", query)
+    for scheme, text in (("--keyword", quoted), ("--regexp", re.escape(query)), ("--glob", glob)):
+        assert ask("--file", path, scheme, text).get("matched") == str(count), scheme
+
+
+def test_there_are_queries() -> None:
+    assert len(ESCAPED) == 13
+
+
+@pytest.mark.parametrize("pattern, place", [("(", "position 0"), ("[a-", "position 0"), ("(?P<n", "position 4"), ("a**", "position 2")])
+def test_a_pattern_that_does_not_compile_is_one_line_with_the_place(run_script: Run, pattern: str, place: str) -> None:
+    done = run_script(QUERY, "--file", CASES / "60-search-regex/session.jsonl", "--regexp", pattern)
+    assert done.returncode == 1 and done.stdout == b""
+    (line,) = done.stderr.decode().splitlines()
+    assert pattern in line and place in line
+
+
+@pytest.mark.parametrize("args", [[""], ["   "], ["--keyword", ""], ["--keyword", " \n"], ["--regexp", ""], ["--glob", ""], ["--glob", "***"], []])
+def test_nothing_to_search_for_is_refused(run_script: Run, args: list[str]) -> None:
+    done = run_script(QUERY, "--file", CASES / "60-search-regex/session.jsonl", *args)
+    assert done.returncode == 1 and done.stdout == b"" and len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there is no alarm to stop it")
+def test_a_pattern_that_runs_away_ends_with_what_was_found(run_script: Run, tmp_path: Path) -> None:
+    """The hit stands before the line that hangs."""
+    rows = (CASES / "60-search-regex/session.jsonl").read_text(encoding="utf-8").splitlines()
+    hangs, end = rows[0], rows[3].replace("60000000-0000-4000-8000-000000000003", "60000000-0000-4000-8000-000000000009")
+    path = tmp_path / "session.jsonl"
+    path.write_text("\n".join([rows[1].replace('"end"', '"aaa"').replace("axb and a.b and ( and [ and *", "aaa"), hangs, end, ""]), encoding="utf-8")
+    done = run_script(QUERY, "--file", path, "--regexp", "^(a+)+$", "--timeout", "0.5")
+    report = ElementTree.fromstring(done.stdout.decode())
+    assert done.returncode == 1 and report.get("stopped") == "timeout"
+    assert matches(report) == ["aaa"]
+    (line,) = done.stderr.decode().splitlines()
+    assert "0.5 s" in line and "1 hits" in line
+
+
+# ---------------------------------------------------------------------------------------------------------- what is an item
+
+
+def record(n: int, kind: str, parent: Optional[int], **fields: Any) -> dict[str, Any]:
+    """A chain record, numbered."""
+    made = {
+        "parentUuid": None if parent is None else uuid_of(parent),
+        "isSidechain": False,
+        "type": kind,
+        "uuid": uuid_of(n),
+        "timestamp": f"2026-05-01T10:{n // 60:02}:{n % 60:02}.000Z",
+        "cwd": "/home/ada/orchard",
+        "sessionId": "12345678-0000-4000-8000-000000000001",
+        "gitBranch": "main",
+    }
+    return {**made, **fields}
+
+
+def uuid_of(n: int) -> str:
+    return f"00000000-0000-4000-8000-{n:012}"
+
+
+def said(n: int, parent: Optional[int], text: str) -> dict[str, Any]:
+    return record(n, "user", parent, message={"role": "user", "content": text})
+
+
+def replied(n: int, parent: int, *content: dict[str, Any]) -> dict[str, Any]:
+    return record(n, "assistant", parent, message={"id": f"msg_{n}", "role": "assistant", "model": "claude", "content": list(content)})
+
+
+def called(n: int, parent: int, name: str, given: Any) -> dict[str, Any]:
+    return replied(n, parent, {"type": "tool_use", "id": f"toolu_{n}", "name": name, "input": given})
+
+
+def answered(n: int, call: int, content: Any, detail: Any = None) -> dict[str, Any]:
+    return record(
+        n,
+        "user",
+        call,
+        message={"role": "user", "content": [{"type": "tool_result", "tool_use_id": f"toolu_{call}", "content": content}]},
+        toolUseResult=detail,
+    )
+
+
+def text(words: str) -> dict[str, Any]:
+    return {"type": "text", "text": words}
+
+
+def write(path: Path, *rows: dict[str, Any], ascii_only: bool = False) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row, ensure_ascii=ascii_only, separators=(",", ":")) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def orchard(config: Path) -> Callable[..., Path]:
+    """A function that writes a session of the project /home/ada/orchard."""
+
+    def make(name: str, *rows: dict[str, Any]) -> Path:
+        return write(config / "projects/-home-ada-orchard" / f"{name}.jsonl", *({**row, "sessionId": name} for row in rows))
+
+    return make
+
+
+KINDS = [
+    ("user", said(2, 1, "the zircon prompt")),
+    ("agent", replied(2, 1, text("the zircon reply"))),
+    ("command", called(2, 1, "Bash", {"command": "echo zircon"})),
+    ("command", said(2, 1, "<bash-input>echo zircon</bash-input>")),
+    ("file", called(2, 1, "Read", {"file_path": "/src/zircon.py"})),
+    ("file", called(2, 1, "Write", {"file_path": "/a.py", "content": "import zircon"})),
+    ("file", called(2, 1, "Edit", {"file_path": "/a.py", "old_string": "a", "new_string": "zircon"})),
+    ("file", called(2, 1, "MultiEdit", {"file_path": "/a.py", "edits": [{"old_string": "zircon", "new_string": ""}]})),
+    ("file", called(2, 1, "NotebookEdit", {"notebook_path": "/a.ipynb", "new_source": "zircon()"})),
+    ("tool", called(2, 1, "WebFetch", {"url": "https://example.org/zircon"})),
+    ("tool", called(2, 1, "mcp__zircon__find", {"deep": [{"er": 1}]})),
+    ("tool", called(2, 1, "Grep", "zircon")),
+    ("summary", record(2, "user", 1, message={"role": "user", "content": "This session: zircon"}, isCompactSummary=True)),
+    ("thinking", replied(2, 1, {"type": "thinking", "thinking": "zircon?", "signature": "s"})),
+]
+
+
+@pytest.mark.parametrize("kind, row", KINDS, ids=[f"{at}-{kind}" for at, (kind, _) in enumerate(KINDS)])
+def test_each_kind_is_found_as_what_it_is(ask: Ask, tmp_path: Path, kind: str, row: dict[str, Any]) -> None:
+    path = write(tmp_path / "s.jsonl", said(1, None, "begin"), row, replied(3, 2, text("done")))
+    asked = ["--type", "thinking"] if kind == "thinking" else []
+    report = ask("--file", path, "ZIRCON", *asked)
+    assert [found[0] for found in hits(report)] == [kind]
+    others = ",".join(other for other in ("user", "agent", "command", "file", "tool", "output", "summary", "thinking") if other != kind)
+    assert ask("--file", path, "zircon", "--type", others).get("matched") == "0"
+    if kind == "thinking":
+        assert ask("--file", path, "zircon").get("matched") == "0"
+
+
+OUTPUTS: list[tuple[str, Any, Any]] = [
+    ("block", "the zircon", None),
+    ("list", [text("the zircon")], None),
+    ("stdout", "cut", {"stdout": "cut and zircon", "stderr": ""}),
+    ("stderr", "", {"stdout": "", "stderr": "zircon"}),
+    ("text", None, "zircon"),
+    ("file", "", {"type": "text", "file": {"filePath": "/x", "content": "zircon"}}),
+    ("agent", [], {"status": "completed", "content": [text("zircon")]}),
+    ("answers", "ok", {"answers": {"Which?": "zircon"}}),
+    ("original", "updated", {"filePath": "/x", "originalFile": "zircon", "structuredPatch": []}),
+]
+
+
+@pytest.mark.parametrize("content, detail", [(content, detail) for _, content, detail in OUTPUTS], ids=[name for name, _, _ in OUTPUTS])
+def test_the_fullest_text_of_an_output_is_found_once_with_its_call(ask: Ask, tmp_path: Path, content: Any, detail: Any) -> None:
+    path = write(tmp_path / "s.jsonl", said(1, None, "begin"), called(2, 1, "Bash", {"command": "dig here"}), answered(3, 2, content, detail))
+    report = ask("--file", path, "zircon")
+    assert hits(report) == [("output", "live", "1")]
+    assert [label.text for label in report.iter("label")] == ["Bash dig here"]
+
+
+def test_what_an_edit_changed_is_the_calls_text_and_no_second_hit(ask: Ask, tmp_path: Path) -> None:
+    detail = {
+        "filePath": "/a.py",
+        "oldString": "old zircon",
+        "newString": "zircon",
+        "structuredPatch": [{"lines": ["-old zircon", "+zircon", " context"]}],
+    }
+    path = write(
+        tmp_path / "s.jsonl",
+        said(1, None, "begin"),
+        called(2, 1, "Edit", {"file_path": "/a.py", "old_string": "old zircon", "new_string": "zircon"}),
+        answered(3, 2, "updated", detail),
+    )
+    assert hits(ask("--file", path, "zircon")) == [("file", "live", "1")]
+    assert hits(ask("--file", path, "context")) == [("output", "live", "1")]
+
+
+def test_bookkeeping_and_pictures_are_no_text(ask: Ask, tmp_path: Path) -> None:
+    picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "zircon" * 50}}
+    detail = {"type": "zircon", "file": {"type": "image/png", "base64": "zircon" * 50}, "agentId": "zircon", "status": "zircon", "totalTokens": 7}
+    path = write(tmp_path / "s.jsonl", said(1, None, "begin"), called(2, 1, "Read", {"file_path": "/a.png"}), answered(3, 2, [picture], detail))
+    assert ask("--file", path, "zircon").get("matched") == "0"
+
+
+def test_a_saved_output_is_searched_whole_also_where_the_folder_moved(ask: Ask, config: Path) -> None:
+    """207 KB in a file, of which the record has a preview and the first 30 KB."""
+    source = FIXTURES / "v197_print_multiturn/projects/-home-dev-proj-one-app"
+    target = config / "projects/-elsewhere"
+    shutil.copytree(source, target)
+    session = "40ed2dcf-d1c0-4b4e-a25e-abc10092894a"
+    last = (source / session / "tool-results/bxicsuu40.txt").read_text(encoding="utf-8").splitlines()[-1]
+    report = ask("--id", session, f'"{last}"')
+    assert [found[0] for found in hits(report)] == ["output"]
+    assert last in matches(report)[0]
+    copied = json.loads(json.dumps((source / f"{session}.jsonl").read_text(encoding="utf-8")).replace(session, session))
+    fork = config / "projects/-third/11111111-1111-4111-8111-111111111111.jsonl"
+    fork.parent.mkdir()
+    fork.write_text(copied, encoding="utf-8")
+    assert [found[0] for found in hits(ask("--file", fork, f'"{last}"'))] == ["output"]
+
+
+def test_own_traces_are_no_hits(ask: Ask, tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "s.jsonl",
+        said(1, None, "<command-name>/cc-query-chat</command-name><command-args>zircon</command-args>"),
+        called(2, 1, "Bash", {"command": 'python3 "/a b/skills/cc-query-chat/query_session.py" --regexp zircon'}),
+        answered(3, 2, "<chat-query>zircon</chat-query>"),
+        called(4, 3, "Skill", {"skill": "cc-carryover:cc-query-chat", "args": "zircon"}),
+        answered(5, 4, "zircon"),
+        said(6, 5, "<bash-input>python3 compact_session.py zircon</bash-input>"),
+        said(7, 6, "<bash-stdout>&lt;compacted-session-chain&gt;zircon</bash-stdout>"),
+        called(8, 7, "Bash", {"command": "cat notes"}),
+        answered(9, 8, "zircon in my notes"),
+    )
+    assert matches(ask("--file", path, "zircon")) == ["zircon in my notes"]
+
+
+def test_the_late_result_of_a_background_call_is_its_output(ask: Ask) -> None:
+    path = next((FIXTURES / "v332_subagents/projects").glob("*/*.jsonl"))
+    reports = [ask("--file", path, "OCHRE-VOLE") for path in (FIXTURES / "v332_subagents/projects").glob("*/*.jsonl")]
+    found = [result for report in reports for result in report.iter("result") if result.get("type") == "output"]
+    assert path and len(found) >= 1
+    assert any("Agent" in (result.findtext("label") or "") for result in found)
+
+
+# ----------------------------------------------------------------------------------------------------------------- matching
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "café",
+        "CAFÉ",
+        "cafe\u0301",
+        "strasse",
+        "STRASSE",
+        "straße",
+        "\u212aelvin",
+        "kelvin",
+        "ﬁne",
+        "FINE",
+        "ΣΟΦΌΣ",
+        "σοφός",
+        "привет",
+        "ПРИВЕТ",
+        "梨",
+        "한국",
+        "😀",
+        "İzmir",
+    ],
+)
+@pytest.mark.parametrize("scheme", ["--keyword", "--regexp", "--glob"])
+def test_case_and_normal_forms_do_not_matter(ask: Ask, tmp_path: Path, query: str, scheme: str) -> None:
+    said_so = "un café; Straße; \u212aelvin; fine; Σοφός; Привет; 梨; \u1112\u1161\u11ab국; 😀; İzmir"
+    for ascii_only in (False, True):
+        for spelled in (said_so, said_so.replace("é", "e\u0301").replace("fine", "ﬁne").replace("Straße", "STRASSE").replace("\u212a", "k")):
+            path = write(tmp_path / "s.jsonl", said(1, None, spelled), replied(2, 1, text("none of it")), ascii_only=ascii_only)
+            report = ask("--file", path, scheme, query)
+            assert hits(report) == [("user", "live", "1")], spelled
+            assert matches(report) == [spelled]  # the snippet in its own spelling
+
+
+def test_case_sensitive(ask: Ask, tmp_path: Path) -> None:
+    path = write(tmp_path / "s.jsonl", said(1, None, "Zircon"), replied(2, 1, text("zircon")))
+    for scheme, query in (("--keyword", "Zircon"), ("--regexp", "Z.rcon"), ("--glob", "Z?rcon")):
+        assert hits(ask("--file", path, "--case-sensitive", scheme, query)) == [("user", "live", "1")]
+        assert ask("--file", path, scheme, query).get("matched") == "2"
+
+
+def test_a_phrase_crosses_lines_and_any_blank(ask: Ask, tmp_path: Path) -> None:
+    path = write(tmp_path / "s.jsonl", said(1, None, "the retry\u00a0\r\n\tpolicy"), replied(2, 1, text("retry the policy")))
+    assert hits(ask("--file", path, '"retry policy"')) == [("user", "live", "1")]
+
+
+def test_hits_are_ranked_by_words_then_hits_then_time(ask: Ask, tmp_path: Path) -> None:
+    rows = ["alpha alpha alpha", "alpha beta", "alpha", "alpha beta beta", "alpha"]
+    made = [said(1, None, "begin"), *(replied(n + 2, n + 1, text(words)) for n, words in enumerate(rows))]
+    report = ask("--file", write(tmp_path / "s.jsonl", *made), "alpha beta gamma")
+    assert matches(report) == ["alpha beta beta", "alpha beta", "alpha alpha alpha", "alpha", "alpha"]
+    assert [result.get("ts") for result in report.iter("result")][-2:] == ["2026-05-01 10:00:06", "2026-05-01 10:00:04"]
+
+
+def test_the_snippet_is_cut_around_the_hit(ask: Ask, tmp_path: Path) -> None:
+    before, after = "é line before\n" * 3_000, "and 😀 after\n" * 3_000
+    path = write(tmp_path / "s.jsonl", said(1, None, f"{before}the Straßen-Zirkon{after}"))
+    report = ask("--file", path, "strassen-zirkon", "--truncate", "200")
+    (snippet,) = matches(report)
+    assert "the Straßen-Zirkon" in snippet
+    assert len(snippet.encode("utf-16-le")) // 2 <= 200
+    counts = [int(number.replace(",", "")) for number in re.findall(r"([\d,]+) characters", snippet)]
+    assert len(counts) == 2 and all(count > 30_000 for count in counts)
+    shown = re.sub(r"\[… [\d,]+ characters\] | \[[\d,]+ characters …\]", "", snippet)
+    assert sum(counts) + len(shown) == len(f"{before}the Straßen-Zirkon{after}")
+    assert abs(shown.index("the Straßen") - len(shown) // 2) < 40
+
+
+def test_since_and_until(ask: Ask, tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "s.jsonl",
+        said(1, None, "zircon one"),
+        said(90, 1, "zircon two"),
+        {**said(91, 90, "zircon three"), "timestamp": "2026-05-03T00:00:00Z"},
+    )
+
+    def found(*args: str) -> list[str]:
+        return sorted(word.split()[1] for word in matches(ask("--file", path, "zircon", *args)))
+
+    assert found("--since", "2026-05-01T10:01") == ["three", "two"]
+    assert found("--until", "2026-05-01") == ["one", "two"]
+    assert found("--since", "2026-05-02", "--until", "2026-05-03") == ["three"]
+    assert found("--until", "1d") == ["one", "three", "two"]
+    assert found("--since", "12h") == []
+
+
+# ------------------------------------------------------------------------------------------------------------------ targets
+
+
+def test_all_sessions_of_the_project_but_the_own_one(monkeypatch: pytest.MonkeyPatch, ask: Ask, orchard: Callable[..., Path], config: Path) -> None:
+    one, two = "11111111-0000-4000-8000-000000000001", "22222222-0000-4000-8000-000000000002"
+    orchard(one, said(1, None, "zircon in one"))
+    orchard(two, said(11, None, "zircon in two"))
+    orchard(OWN, said(21, None, "zircon in mine"))
+    write(
+        config / "projects/-home-ada-other/33333333-0000-4000-8000-000000000003.jsonl",
+        {**said(31, None, "zircon elsewhere"), "cwd": "/home/ada/other"},
+    )
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", OWN)
+    project = ["--project", "/home/ada/orchard"]
+    report = ask(*project, "zircon")
+    assert matches(report) == ["zircon in two", "zircon in one"]
+    assert report.get("sessions") == "2"
+    assert [result.get("session") for result in report.iter("result")] == [two, one]
+    assert matches(ask(*project, "--exclude", one, "zircon")) == ["zircon in two"]
+    assert matches(ask(*project, "zircon", "--chat", "this")) == ["zircon in mine"]
+    assert matches(ask(*project, "zircon", "--chat", "1111")) == ["zircon in one"]
+    assert len(matches(ask(*project, "zircon", "--all-projects"))) == 3
+
+
+def test_directories_that_share_a_folder(ask: Ask, config: Path) -> None:
+    shutil.copytree(CASES / "03-encoding-collision/projects", config / "projects")
+    report = ask("--project", "/home/ada/app_x", "alpha")
+    assert (matches(report), report.get("sessions")) == (["alpha done", "alpha task"], "1")
+    assert ask("--project", "/home/ada/app_x", "beta").get("matched") == "0"
+
+
+def test_sub_agents_only_when_asked_for(ask: Ask, config: Path) -> None:
+    shutil.copytree(CASES / "10-subagent-files/projects", config / "projects")
+    project = ["--project", "/home/ada/orchard", '"sub-agent finding"']
+    assert ask(*project).get("matched") == "0"
+    report = ask(*project, "--subagents")
+    found = {(result.get("session"), result.get("agent"), result.get("state")) for result in report.iter("result")}
+    parent = "10aaaaaa-0000-4000-8000-000000000001"
+    assert found == {(parent, "agent-a9f8e7d", "subagent"), (parent, "agent-a1b2c3d", "subagent")}
+    assert ask("--chat", "10aaaaaa-0000-4000-8000-000000000001", '"sub-agent finding"', "--subagents").get("matched") == "2"
+
+
+def test_a_row_copied_into_a_fork_is_one_hit_that_names_both(ask: Ask, config: Path) -> None:
+    shutil.copytree(FIXTURES / "v197_tui_branch/projects", config / "projects")
+    folder = config / "projects/-home-dev-proj-one-app"
+    first = json.loads((folder / "1e08673a-a9d8-4ea6-9d5a-e2d60e58dd4b.jsonl").read_text(encoding="utf-8").splitlines()[0])
+    assert first
+    rows = [said(1, None, "zircon at the root"), replied(2, 1, text("kept"))]
+    one, two = "11111111-0000-4000-8000-000000000001", "22222222-0000-4000-8000-000000000002"
+    for session, more in ((one, []), (two, [said(3, 2, "and on")])):
+        write(folder / f"{session}.jsonl", *({**row, "sessionId": session, "cwd": "/home/dev/proj_one.app"} for row in [*rows, *more]))
+    report = ask("--project", "/home/dev/proj_one.app", "zircon")
+    (result,) = report.iter("result")
+    assert report.get("matched") == "1"
+    assert {result.get("session"), result.get("also-in")} == {one, two}
+
+
+def test_the_prompt_history_keeps_what_is_gone(ask: Ask, orchard: Callable[..., Path], config: Path) -> None:
+    kept = "11111111-0000-4000-8000-000000000001"
+    orchard(kept, said(1, None, "the zircon that is kept"))
+    entries = [
+        ("the zircon that is kept", "/home/ada/orchard", kept),
+        ("a zircon long gone", "/home/ada/orchard", "99999999-0000-4000-8000-000000000009"),
+        ("zircon of others", "/home/bob", "88888888-0000-4000-8000-000000000008"),
+        ("/cc-query-chat zircon", "/home/ada/orchard", "99999999-0000-4000-8000-000000000009"),
+    ]
+    lines = [
+        json.dumps({"display": words, "timestamp": 1_700_000_000_000, "project": project, "sessionId": session})
+        for words, project, session in entries
+    ]
+    (config / "history.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    project = ["--project", "/home/ada/orchard", "zircon"]
+    assert matches(ask(*project)) == ["the zircon that is kept"]
+    report = ask(*project, "--history")
+    assert [(state, words) for (_, state, _), words in zip(hits(report), matches(report))] == [
+        ("live", "the zircon that is kept"),
+        ("history", "a zircon long gone"),
+    ]
+    assert matches(ask(*project, "--history", "--only", "history")) == ["a zircon long gone"]
+    assert len(matches(ask("zircon", "--history", "--all-projects"))) == 3
+
+
+def test_sessions_without_a_conversation_do_not_disturb(ask: Ask, config: Path) -> None:
+    shutil.copytree(CASES / "47-no-conversation/projects", config / "projects")
+    assert ask("--project", "/home/ada/orchard", "zircon").get("matched") == "0"
+    listed = ask("--project", "/home/ada/orchard", "--list")
+    assert listed.get("sessions") == str(len(list((CASES / "47-no-conversation/projects").rglob("*.jsonl"))))
+
+
+# --------------------------------------------------------------------------------------------------------------- the answer
+
+
+def test_no_hit_says_what_was_searched_and_what_comes_close(ask: Ask, orchard: Callable[..., Path]) -> None:
+    path = orchard("11111111-0000-4000-8000-000000000001", said(1, None, "the zirkon valve"), replied(2, 1, text("an iron")))
+    report = ask("--project", "/home/ada/orchard", "zircon")
+    assert (report.get("sessions"), report.get("bytes"), report.get("matched")) == ("1", str(path.stat().st_size), "0")
+    (none,) = report.iter("no-hit")
+    assert "zirkon" in (none.get("close-words") or "").split(", ")
+    assert all(option in (none.text or "") for option in ("--all-projects", "--subagents", "--history", "--type thinking"))
+
+
+def test_limit_truncate_and_the_bound(run_script: Run, ask: Ask, tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "s.jsonl", said(1, None, "begin"), *(replied(n, n - 1, text(f'zircon <&"> {n} ' + "é<&>😀 " * 400)) for n in range(2, 60))
+    )
+    report = ask("--file", path, "zircon")
+    assert (report.get("matched"), report.get("showing")) == ("58", "5")
+    (omitted,) = report.iter("omitted")
+    assert omitted.get("results") == "53" and "--limit 20" in (omitted.text or "") and str(path) in (omitted.text or "")
+    for bound in (2_000, 2_345, 5_000, 10_000, 29_000):
+        done = run_script(QUERY, "--file", path, "zircon", "--limit", "1000", "--truncate", "100000", "--max-chars", bound)
+        out = done.stdout.decode("utf-8")
+        assert len(out.encode("utf-16-le")) // 2 <= bound
+        tight = ElementTree.fromstring(out)
+        assert int(tight.get("showing") or 0) == len(list(tight.iter("result"))) > 0
+        assert all("zircon" in snippet for snippet in matches(tight))
+
+
+def test_the_follow_up_commands_run_as_they_stand(ask: Ask, orchard: Callable[..., Path], tmp_path: Path) -> None:
+    session = "11111111-0000-4000-8000-000000000001"
+    orchard(session, said(1, None, "begin 'here' $(id)"), *(replied(n, n - 1, text(f"it's zircon {n}")) for n in range(2, 12)))
+    report = ask("--project", "/home/ada/orchard", "it's zircon")
+    environment = {**os.environ}
+    for name in ("read-on", "omitted"):
+        command = (report.findtext(name) or "").partition("   (")[0].partition(" (or narrow")[0]
+        done = subprocess.run(["sh", "-c", command], capture_output=True, env=environment, cwd=tmp_path, timeout=60, check=False)
+        assert (done.returncode, done.stderr) == (0, b"")
+        again = ElementTree.fromstring(done.stdout.decode())
+        assert again.get("session") == session if name == "read-on" else again.get("showing") == "10"
+
+
+def test_secrets_are_masked_also_where_they_are_the_hit(run_script: Run, ask: Ask, tmp_path: Path) -> None:
+    secret = "ghp_" + "Zx9" * 12
+    path = write(tmp_path / "s.jsonl", said(1, None, "my token is " + "x " * 300 + secret + " y" * 300))
+    for args in (["token"], [secret], ["--regexp", "Zx9Zx9"], ["--truncate", "70", secret]):
+        done = run_script(QUERY, "--file", path, *args)
+        shown = done.stdout.decode().replace(f'query="{secret}"', "").partition("<result")[2]
+        assert done.returncode == 0 and "Zx9Zx9Zx9" not in shown
+    assert secret in matches(ask("--file", path, secret, "--show-secrets"))[0]
+
+
+def test_turns_are_read_on(run_script: Run, ask: Ask) -> None:
+    path = CASES / "36-compaction/session.jsonl"
+    report = ask("--file", path, "--turn", "1-2")
+    assert [(turn.get("n"), turn.get("state")) for turn in report.iter("exchange")] == [("1", "compacted"), ("2", "live")]
+    assert [words.text for words in report.iter("user")] == ["dig the well", "line the well"]
+    assert [words.text for words in report.iter("agent")] == ["hit bedrock at 9 m", "lined"]
+    done = run_script(QUERY, "--file", path, "--turn", "9")
+    assert done.returncode == 1 and b"has 3" in done.stderr
+    assert run_script(QUERY, "--turn", "1").returncode == 1
+
+
+def test_the_list_is_newest_first_with_titles(ask: Ask, config: Path) -> None:
+    shutil.copytree(CASES / "13-title-rules/projects", config / "projects")
+    report = ask("--project", "/home/ada/orchard", "--list")
+    times = [session.get("last") or "" for session in report.iter("session")]
+    assert len(times) == 8 and times == sorted(times, reverse=True)
+    assert {"id", "last", "prompts", "bytes"} <= set(next(report.iter("session")).attrib)
+
+
+# -------------------------------------------------------------------------------------------------------------- the command
+
+
+def test_slash_arguments_are_words_as_they_stand(run_script: Run, orchard: Callable[..., Path]) -> None:
+    orchard("11111111-0000-4000-8000-000000000001", said(1, None, "it's the \"odd $(id) title"))
+    given = "--project /home/ada/orchard --type user it's the \"odd $(id)".encode()
+    done = run_script(QUERY, "--args-stdin", stdin=given)
+    assert (done.returncode, done.stderr) == (0, b"")
+    report = ElementTree.fromstring(done.stdout.decode("utf-8"))
+    assert report.get("query") == "it's the \"odd $(id)"
+    assert hits(report) == [("user", "live", "1")]
+    assert next(report.iter("result")).get("score") == "4 of 4 words, 4 hits"
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["a", "--regexp", "b"],
+        ["--glob", "a", "--keyword", "b"],
+        ["a", "--type", "nothing"],
+        ["a", "--only", "x"],
+        ["a", "--since", "soon"],
+        ["a", "--limit", "0"],
+        ["a", "--turn", "3-1"],
+        ["a", "--timeout", "0"],
+        ["a", "--max-chars", "100"],
+    ],
+)
+def test_wrong_usage_is_one_line_and_status_2(run_script: Run, args: list[str]) -> None:
+    done = run_script(QUERY, *args)
+    assert done.returncode == 2 and done.stdout == b"" and len(done.stderr.splitlines()) == 1
+
+
+def test_the_folder_works_alone(run_script: Run, tmp_path: Path) -> None:
+    alone = tmp_path / "alone/cc-query-chat"
+    shutil.copytree(QUERY.parent, alone, ignore=shutil.ignore_patterns("__pycache__"))
+    done = run_script(
+        alone / QUERY.name, "--file", CASES / "44-request-snapshots/session.jsonl", "marker-plum", flags=["-I"], env={"PYTHONSAFEPATH": "1"}
+    )
+    assert (done.returncode, done.stderr) == (0, b"") and b'matched="1"' in done.stdout
