@@ -270,7 +270,7 @@ def test_a_detail_is_one_call_away_and_asks_nobody(installed: Client, cwd: Path)
     with Person(installed, cwd) as ada:
         ada.ask("Plant the apples in row one.")
         cleared = ada.clear()
-        (command,) = re.findall(r"run `(python3 .*?)`", sent(ada.ask(COMPACT).requests[0])[-1][1])
+        (command,) = re.findall(r"`(python3 [^`]*compact_session\.py[^`]*)`", sent(ada.ask(COMPACT).requests[0])[-1][1])
         call = {"command": command.replace(" ID ", f" {cleared} "), "description": "Look at it"}
         turn = ada.ask(f"{COMPACT} {cleared}", steps=[{"tool": "Bash", "input": call}])
     result = sent(turn.requests[-1])[-1][1]
