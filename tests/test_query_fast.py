@@ -185,14 +185,14 @@ def test_a_project_of_many_sessions(config: Path, monkeypatch: pytest.MonkeyPatc
     """In one process, in two, and without the raw test."""
     folder = config / "projects/-home-ada-orchard"
     folder.mkdir(parents=True)
-    for seed in range(6):
+    for seed in range(2):
         session = planted_session(seed, 40)
         (folder / f"{session.id}.jsonl").write_text("".join(f"{line}\n" for line in session.lines), encoding="utf-8")
-    for path in FIXTURES[:6]:
+    for path in FIXTURES[:5]:
         shutil.copy(path, folder)
     texts = [words for path in folder.glob("*.jsonl") for words in texts_in(path.read_bytes())]
     dice = random.Random(7)
-    for _ in range(6):
+    for _ in range(3):
         for args in drawn_queries(texts, dice):
             quick, slow = both_ways(monkeypatch, "--all-projects", *args)
             assert quick == slow, args

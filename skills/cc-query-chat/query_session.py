@@ -1583,7 +1583,7 @@ EPILOG = """examples:
   query_session.py --list                                        the sessions there are
   /cc-query-chat --subagents retry policy                        the same in Claude Code: options first, then the words
 
-exit status: 0 done, also without a hit; 1 refused or stopped (one line on stderr); 2 wrong usage
+exit status: 0 done, 1 refused (one line on stderr), 2 wrong usage; without a hit it is 0, stopped by --timeout 1
 """
 
 
