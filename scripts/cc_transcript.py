@@ -587,12 +587,11 @@ CHAIN_KINDS = frozenset(("user", "assistant", "attachment", "system", "progress"
 TITLE_KINDS = {"custom-title": "customTitle", "ai-title": "aiTitle", "agent-name": "agentName"}  # the better first
 SIDE_KINDS = frozenset((*TITLE_KINDS, "last-prompt"))  # the only side records that are read
 CHAIN_HEAD = re.compile(  # the links, then what begins an attachment, a tool result, or the only block of an answer's row
-    rb'\{"parentUuid":(?:null|"(?P<parent>[!#-\[\]-~]{1,64})"),"isSidechain":(?P<sidechain>true|false),(?:"(?!uuid|type)[a-zA-Z]+":"[^"\\]*",)*?'
-    rb'(?:"attachment":\{"type":"(?P<attachment>[a-z_]+)"'
-    rb'|"type":"user","message":\{"role":"user","content":\[\{(?:"tool_use_id":"(?P<answered>[^"\\]*)",)?"type":"tool_result",'
-    rb'(?:"tool_use_id":"(?P<id_second>[^"\\]*)",)?"content":'
-    rb'|"message":(?P<message>\{(?:"[a-z_]+":(?:"[^"\\]*"|null),)+)"content":\[\{"type":"'
-    rb'(?:text"|thinking"|tool_use","id":"(?P<call>[^"\\]*)","name":"(?P<tool>[^"\\]*)"))'
+    rb'\{"parentUuid":(?:null|"([!#-\[\]-~]{1,64})"),"isSidechain":(true|false),(?:"(?!uuid|type)[a-zA-Z]+":"[^"\\]*",)*?'
+    rb'(?:"message":\{(?:"model":"([^"\\<]*)",)?"id":"([^"\\]*)","type":"message","role":"assistant",(?:"model":"([^"\\<]*)",)?"content":'
+    rb'\[\{"type":"(?:text"|thinking"|tool_use","id":"([^"\\]*)","name":"([^"\\]*)")'
+    rb'|"type":"user","message":\{"role":"user","content":\[\{(?:"tool_use_id":"([^"\\]*)",)?"type":"tool_result",(?:"tool_use_id":"([^"\\]*)",)?"content":'
+    rb'|"attachment":\{"type":"([a-z_]+)")'
 )
 LINK_TAIL = re.compile(rb',"uuid":"([!#-\[\]-~]{1,64})","timestamp":"([!#-\[\]-~]{1,40})"')
 PLACE_TAIL = re.compile(
@@ -600,7 +599,8 @@ PLACE_TAIL = re.compile(
     rb'(?:,"[a-zA-Z]+":"[^"\\]*")*'
 )
 FORK_TAIL = re.compile(rb',"forkedFrom":\{"sessionId":"([^"\\]*)","messageUuid":"[^"\\]*"\}')
-RESULT_END = re.compile(rb'["\]l](?:,"is_error":(true|false))?(?:,"tool_use_id":"(?P<id_last>[^"\\]*)")?\}\]\}\Z')
+RESULT_END = re.compile(rb'["\]l](?:,"is_error":(true|false))?(?:,"tool_use_id":"([^"\\]*)")?\}\]\}\Z')
+ANSWER_LINK, ATTACHMENT_LINK = b',"type":"assistant","uuid":"', b',"type":"attachment","uuid":"'
 TAIL_BYTES = 1_024  # where a record's place in the world stands, and what a short record glued to a line's end begins with
 BLOCK_TAIL = 256  # where a result block's flag and id stand, behind its content
 SIDE_TAILS = (b'"gitBranch":', b'"parentUuid":', b'Title":', b'"agentName":', b'"leafUuid":')  # of every record that counts
@@ -635,52 +635,47 @@ def recognise(transcript: Transcript, offset: int, data: bytes) -> Optional[Reco
     head = CHAIN_HEAD.match(data, 0, TAIL_BYTES)
     if not head or data.find(b'{"parentUuid":', 1) >= 0:  # a stub with another record glued to it
         return None
-    kind = "attachment" if head["attachment"] else "assistant" if head["message"] else "user"
-    if kind == "user":
-        at = data.find(b']},"uuid":"', head.end()) + 2
+    start = head.end()
+    parent, sidechain, model, answer, late_model, call, tool, first, second, attachment = head.groups()
+    if answer is not None:
+        kind, at = "assistant", data.rfind(ANSWER_LINK, start) + ANSWER_LINK.index(b',"uuid"')
+    elif attachment:
+        kind, at = "attachment", data.rfind(ATTACHMENT_LINK, start) + ATTACHMENT_LINK.index(b',"uuid"')
     else:
-        at = data.rfind(b',"type":"%b","uuid":"' % kind.encode(), head.end()) + len(b',"type":"%b"' % kind.encode())
-    link = LINK_TAIL.match(data, at) if at > head.end() else None
+        kind, at = "user", data.find(b']},"uuid":"', start) + 2
+    link = LINK_TAIL.match(data, at) if at > start else None
     if not link:
         return None
-    parent = head["parent"].decode("ascii") if head["parent"] else None
-    record = Record(transcript, offset, len(data), kind, link[1].decode("ascii"), parent, head["sidechain"] == b"true", link[2].decode("ascii"))
-    take = {"attachment": take_attachment, "assistant": take_answer, "user": take_result}[kind]
-    return record if take_place(record, data, link.end()) and take(record, data, head, at) else None
-
-
-def take_attachment(record: Record, data: bytes, head: re.Match[bytes], end: int) -> bool:
-    """Fill in an attachment's kind; False for a queued prompt, which is read whole."""
-    record.subtype = head["attachment"].decode("ascii")
-    return record.subtype != "queued_command"
-
-
-def take_answer(record: Record, data: bytes, head: re.Match[bytes], end: int) -> bool:
-    """Fill in what is known of an answer's row before its only block is read; False where there are more, or the harness speaks."""
-    message = DECODER.decode(head["message"][:-1].decode("utf-8", "replace") + "}")
-    record.message_id, record.model = string(message.get("id")), intern_string(message.get("model"))
-    if data.find(b'},{"type":"', head.end(), end) >= 0 or record.model == "<synthetic>" or data.find(b'"isApiErrorMessage":true', end) >= 0:
-        return False
+    uuid, timestamp = link.groups()
+    record = Record(
+        transcript, offset, len(data), kind, uuid.decode(), parent.decode() if parent else None, sidechain == b"true", timestamp.decode()
+    )
+    if not take_place(record, data, link.end()):
+        return None
+    if attachment:
+        record.subtype = attachment.decode()
+        return record if attachment != b"queued_command" else None  # what a person said is read whole
+    if data.find(b'},{"type":"', start, at) >= 0:  # another block
+        return None
+    if answer is None:
+        return record if take_result(record, data, start, at, first or second) else None
+    record.message_id, record.model = answer.decode("utf-8", "replace"), intern_string((model or late_model or b"").decode("utf-8", "replace"))
     record.known_blocks = record.known_tokens = None
-    if head["tool"] is not None:
-        record.own_calls = (Call(head["call"].decode("utf-8", "replace"), head["tool"].decode("utf-8", "replace"), record),)
-    return True
+    if tool is not None:
+        record.own_calls = (Call(call.decode("utf-8", "replace"), tool.decode("utf-8", "replace"), record),)
+    return record if data.find(b'"isApiErrorMessage":true', at) < 0 else None
 
 
-def take_result(record: Record, data: bytes, head: re.Match[bytes], end: int) -> bool:
-    """Fill in the one result of a record whose block ends before `end`; False where it takes a closer look."""
-    ids = data.count(b'"tool_use_id":"', head.end(), end)
-    ending = RESULT_END.search(data, max(head.end(), end - BLOCK_TAIL), end)
-    if not ending or data.find(b'},{"type":"', head.end(), end) >= 0:
-        return False  # another block, or an order of keys that is not the client's
-    named = [name for name in (head["answered"], head["id_second"], ending["id_last"]) if name is not None]
-    if len(named) != 1 or ids != (ending["id_last"] is not None):
-        return False
+def take_result(record: Record, data: bytes, start: int, end: int, call: Optional[bytes]) -> bool:
+    """Fill in the one result of a record, whose block ends before `end`; False where it takes a closer look."""
+    ending = RESULT_END.search(data, max(start, end - BLOCK_TAIL), end)
+    if not ending or (ending[2] is None) == (call is None) or data.count(b'"tool_use_id":"', start, end) != (call is None):
+        return False  # no id, two, or an order of keys that is not the client's
     failed = ending[1] == b"true"
     tail = end if failed else max(end, len(data) - TAIL_BYTES)  # a refusal is marked as an error, too
     if data.find(b'"toolDenialKind"', tail) >= 0 or (failed and data.find(b'"toolUseResult":"User rejected', end) >= 0):
         return False
-    record.known_blocks = record.own_results = (Result(named[0].decode("utf-8", "replace"), failed, record),)
+    record.known_blocks = record.own_results = (Result((call or ending[2]).decode("utf-8", "replace"), failed, record),)
     return True
 
 
@@ -689,7 +684,7 @@ def take_place(record: Record, data: bytes, link_end: int) -> bool:
     places, tail = record.transcript.places, max(link_end, len(data) - TAIL_BYTES)
     at = data.rfind(b',"entrypoint":"', tail)
     ending = data[at if at >= 0 else data.rfind(b',"cwd":"', tail) :]
-    if fork := FORK_TAIL.search(ending):
+    if b'"forkedFrom"' in ending and (fork := FORK_TAIL.search(ending)):
         record.forked_from = fork[1].decode("utf-8", "replace")
         ending = ending[: fork.start()] + ending[fork.end() :]
     if ending not in places:
