@@ -195,7 +195,9 @@ class SessionWriter:
         self.chain({"promptId": self.new_uuid(), "type": "user", "message": {"role": "user", "content": text}},
                    {"permissionMode": "default", "origin": {"kind": "human"}, "promptSource": "typed", "turnOrigin": "human",
                     "turnPosition": {"promptIndex": self.turns, "turnIndex": self.turns}})
-        for _ in range(self.random.randint(1, 12)):
+        for number in range(self.random.randint(1, 12)):
+            if number and self.written > self.plan.size:
+                break
             self.step()
             if self.random.random() < 0.03:
                 self.queued()
