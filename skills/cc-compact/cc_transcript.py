@@ -826,13 +826,13 @@ COMMAND_NAME = re.compile(r"<command-name>\s*(/?[^<]*?)\s*</command-name>")
 COMMAND_ARGS = re.compile(r"<command-args>(.*?)</command-args>", re.S)
 SHELL_INPUT = re.compile(r"\s*<bash-input>(.*?)</bash-input>", re.S)
 SHELL_OUTPUT = re.compile(r"<bash-(stdout|stderr)>(.*?)</bash-\1>", re.S)
-LOCAL_COMMANDS = frozenset(  # they never reach the model
-    (
-        "add-dir agents branch clear compact config context copy cost doctor effort exit export fast help hooks ide login logout mcp memory "
-        "model output-style permissions plugin quit release-notes rename resume rewind status statusline tasks terminal-setup theme todos "
-        "upgrade usage vim "
-    ).split()
-)
+# fmt: off
+LOCAL_COMMANDS = frozenset((  # they never reach the model
+     "add-dir", "agents", "branch", "clear", "compact", "config", "context", "copy", "cost", "doctor", "effort", "exit", "export", "fast",
+     "help", "hooks", "ide", "login", "logout", "mcp", "memory", "model", "output-style", "permissions", "plugin", "quit", "release-notes",
+     "rename", "resume", "rewind", "status", "statusline", "tasks", "terminal-setup", "theme", "todos", "upgrade", "usage", "vim",
+))
+# fmt: on
 
 
 def strip_envelopes(text: str) -> str:
@@ -1378,7 +1378,7 @@ def mask(text: str) -> str:
     lowered = text.lower()
     assigns = "=" in text or ":" in text
     for secret in SECRETS:
-        if (assigns or secret.kind not in ASSIGNED) and any([hint in lowered for hint in secret.hints]):
+        if (assigns or secret.kind not in ASSIGNED) and any(hint in lowered for hint in secret.hints):
             text = re.sub(secret.pattern, lambda found, kind=secret.kind: f"{found.groupdict().get('keep') or ''}[masked: {kind}]", text)  # type: ignore[misc]
     return text
 
