@@ -729,6 +729,8 @@ class Transcript:
     def read(self, offset: int, size: int) -> bytes:
         """Bytes of one line, fewer where the file has shrunk."""
         try:
+            if hasattr(os, "pread"):  # not on Windows; a buffered read would fetch a whole block each time
+                return os.pread(self.file.fileno(), size, offset)
             self.file.seek(offset)
             return self.file.read(size)
         except (OSError, ValueError):
@@ -1370,12 +1372,15 @@ SECRETS = (  # patterns are compiled when a hint is met: most texts hold none
         r"(?P<keep>(?:SECRET|TOKEN|PASSWORD|PASSWD)[A-Z0-9_]{0,40}=[\"']?)(?!\[masked)[^\s\"',;&]{4,}",
     ),
 )
+HINTS = tuple(dict.fromkeys(hint for secret in SECRETS for hint in secret.hints))
 ASSIGNED = frozenset(("secret", "authorization"))  # of these a colon or an equals sign is part
 
 
 def mask(text: str) -> str:
     """`text` with credentials replaced by `[masked: kind]`; hashes, UUIDs and prose stay."""
     lowered = text.lower()
+    if not any(map(lowered.__contains__, HINTS)):
+        return text
     assigns = "=" in text or ":" in text
     for secret in SECRETS:
         if (assigns or secret.kind not in ASSIGNED) and any(hint in lowered for hint in secret.hints):
