@@ -121,7 +121,7 @@ def all_folders() -> list[str]:
     for root in projects_roots():
         try:
             with os.scandir(root) as entries:
-                found += sorted(entry.path for entry in entries if entry.is_dir())
+                found += sorted(entry.path for entry in entries if entry.is_dir(follow_symlinks=False) or (entry.is_symlink() and os.path.isdir(entry.path)))
         except OSError:
             continue
     return found
@@ -159,11 +159,16 @@ def session_files(folders: Iterable[str]) -> Iterator[str]:
     for folder in folders:
         try:
             with os.scandir(folder) as entries:
-                names = [entry.name for entry in entries if entry.name.endswith(".jsonl") and not entry.name.startswith("agent-") and entry.is_file()]
+                names = [entry.name for entry in entries if entry.name.endswith(".jsonl") and not entry.name.startswith("agent-") and is_plain(entry)]
         except OSError:
             continue
         for name in sorted(names):
             yield os.path.join(folder, name)
+
+
+def is_plain(entry: os.DirEntry[str]) -> bool:
+    """Whether an entry of a folder is a file, or leads to one: a link that leads nowhere or in a circle is none, and no error."""
+    return entry.is_file(follow_symlinks=False) or (entry.is_symlink() and os.path.isfile(entry.path))
 
 
 def own_session() -> Optional[str]:
@@ -2149,7 +2154,9 @@ def title_hint(wanted: str, names: dict[str, str]) -> str:
     newest = sorted(names, key=modified, reverse=True)[:20] if not near else []
     cards = [card for card in map(read_card, near or newest) if card and not card.sidechain and (near or card.time)]
     cards = cards if near else sorted(cards, key=lambda card: -card.time)[:3]
-    return "; nearest: " + ", ".join(described(card) for card in cards) if cards else ""
+    if not cards:
+        return "; no session there holds a conversation: is CLAUDE_CONFIG_DIR the client's? A file is named with --file PATH"
+    return "; nearest: " + ", ".join(described(card) for card in cards)
 
 
 def modified(path: str) -> float:
