@@ -317,3 +317,18 @@ def test_clear_of_the_real_client_before_the_new_file_is_there(config: Path) -> 
     shutil.copytree(FIXTURES / "v332_tui_compact_then_clear", config, dirs_exist_ok=True)
     (config / "projects/-home-dev-proj-one-app/572906cc-5f3f-4a4d-bd48-c210a869f1cf.jsonl").unlink()
     assert cc.cleared_session("572906cc-5f3f-4a4d-bd48-c210a869f1cf", "/home/dev/proj_one.app") == "95253da1-08fd-43da-af90-418f05b56e74"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links and pipes of a Unix system")
+def test_foreign_entries_beside_sessions_hide_none(config: Path) -> None:
+    folder = config / "projects/-home-ada-app"
+    folder.mkdir(parents=True)
+    (folder / "a.jsonl").write_text("{}\n")
+    (folder / "loop.jsonl").symlink_to("loop.jsonl")
+    (folder / "nowhere.jsonl").symlink_to("/nowhere/at/all.jsonl")
+    (folder / "linked.jsonl").symlink_to("a.jsonl")
+    (folder / "folder.jsonl").mkdir()
+    os.mkfifo(folder / "pipe.jsonl")
+    (config / "projects/round").symlink_to("round")
+    assert cc.all_folders() == [str(folder)]
+    assert [os.path.basename(path) for path in cc.session_files([str(folder)])] == ["a.jsonl", "linked.jsonl"]
