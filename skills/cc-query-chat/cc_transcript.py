@@ -34,7 +34,9 @@ FOLDER_UNITS = 200  # the client cuts a folder name there and adds a hash of the
 BLOCK_BYTES = 1 << 18  # one read of a transcript; larger blocks cost memory and gain nothing
 EAGER_BYTES = 2_048  # a shorter line is parsed at once, a longer one by its head and tail where its shape is known
 LINKS_ONLY, WHOLE = 0, -1  # instead of EAGER_BYTES: nothing at once that can wait; everything at once
+TAIL_WIDTH = 1 << 14  # of a file's end that is read to list it, at first
 EDGE_BYTES = 1 << 16  # how much of a file's head and tail is read to list it, at first
+TITLE_WITHIN = 200  # a title row is short up to its title: a key that stands farther in a line is no row's own
 TITLE_CHARS = 80  # a title made from a first prompt is cut there
 MASK_WINDOW = 200_000  # of a longer text only head and tail can be shown, so only they are cleaned and masked
 CLIENT_LIMIT = 29_500  # the client hands the model a 2 KB preview of anything over 30,000 characters
@@ -127,7 +129,7 @@ def all_folders() -> list[str]:
     for root in projects_roots():
         try:
             with os.scandir(root) as entries:
-                found += sorted(entry.path for entry in entries if entry.is_dir())
+                found += sorted(entry.path for entry in entries if entry.is_dir(follow_symlinks=False) or (entry.is_symlink() and os.path.isdir(entry.path)))
         except OSError:
             continue
     return found
@@ -165,11 +167,16 @@ def session_files(folders: Iterable[str]) -> Iterator[str]:
     for folder in folders:
         try:
             with os.scandir(folder) as entries:
-                names = [entry.name for entry in entries if entry.name.endswith(".jsonl") and not entry.name.startswith("agent-") and entry.is_file()]
+                names = [entry.name for entry in entries if entry.name.endswith(".jsonl") and not entry.name.startswith("agent-") and is_plain(entry)]
         except OSError:
             continue
         for name in sorted(names):
             yield os.path.join(folder, name)
+
+
+def is_plain(entry: os.DirEntry[str]) -> bool:
+    """Whether an entry of a folder is a file, or leads to one: a link that leads nowhere or in a circle is none, and no error."""
+    return entry.is_file(follow_symlinks=False) or (entry.is_symlink() and os.path.isfile(entry.path))
 
 
 def own_session() -> Optional[str]:
@@ -595,12 +602,11 @@ CHAIN_KINDS = frozenset(("user", "assistant", "attachment", "system", "progress"
 TITLE_KINDS = {"custom-title": "customTitle", "ai-title": "aiTitle", "agent-name": "agentName"}  # the better first
 SIDE_KINDS = frozenset((*TITLE_KINDS, "last-prompt"))  # the only side records that are read
 CHAIN_HEAD = re.compile(  # the links, then what begins an attachment, a tool result, or the only block of an answer's row
-    rb'\{"parentUuid":(?:null|"(?P<parent>[!#-\[\]-~]{1,64})"),"isSidechain":(?P<sidechain>true|false),(?:"(?!uuid|type)[a-zA-Z]+":"[^"\\]*",)*?'
-    rb'(?:"attachment":\{"type":"(?P<attachment>[a-z_]+)"'
-    rb'|"type":"user","message":\{"role":"user","content":\[\{(?:"tool_use_id":"(?P<answered>[^"\\]*)",)?"type":"tool_result",'
-    rb'(?:"tool_use_id":"(?P<id_second>[^"\\]*)",)?"content":'
-    rb'|"message":(?P<message>\{(?:"[a-z_]+":(?:"[^"\\]*"|null),)+)"content":\[\{"type":"'
-    rb'(?:text"|thinking"|tool_use","id":"(?P<call>[^"\\]*)","name":"(?P<tool>[^"\\]*)"))'
+    rb'\{"parentUuid":(?:null|"([!#-\[\]-~]{1,64})"),"isSidechain":(true|false),(?:"(?!uuid|type)[a-zA-Z]+":"[^"\\]*",)*?'
+    rb'(?:"message":\{(?:"model":"([^"\\<]*)",)?"id":"([^"\\]*)","type":"message","role":"assistant",(?:"model":"([^"\\<]*)",)?"content":'
+    rb'\[\{"type":"(?:text"|thinking"|tool_use","id":"([^"\\]*)","name":"([^"\\]*)")'
+    rb'|"type":"user","message":\{"role":"user","content":\[\{(?:"tool_use_id":"([^"\\]*)",)?"type":"tool_result",(?:"tool_use_id":"([^"\\]*)",)?"content":'
+    rb'|"attachment":\{"type":"([a-z_]+)")'
 )
 LINK_TAIL = re.compile(rb',"uuid":"([!#-\[\]-~]{1,64})","timestamp":"([!#-\[\]-~]{1,40})"')
 PLACE_TAIL = re.compile(
@@ -608,7 +614,8 @@ PLACE_TAIL = re.compile(
     rb'(?:,"[a-zA-Z]+":"[^"\\]*")*'
 )
 FORK_TAIL = re.compile(rb',"forkedFrom":\{"sessionId":"([^"\\]*)","messageUuid":"[^"\\]*"\}')
-RESULT_END = re.compile(rb'["\]l](?:,"is_error":(true|false))?(?:,"tool_use_id":"(?P<id_last>[^"\\]*)")?\}\]\}\Z')
+RESULT_END = re.compile(rb'["\]l](?:,"is_error":(true|false))?(?:,"tool_use_id":"([^"\\]*)")?\}\]\}\Z')
+ANSWER_LINK, ATTACHMENT_LINK = b',"type":"assistant","uuid":"', b',"type":"attachment","uuid":"'
 TAIL_BYTES = 1_024  # where a record's place in the world stands, and what a short record glued to a line's end begins with
 BLOCK_TAIL = 256  # where a result block's flag and id stand, behind its content
 SIDE_TAILS = (b'"gitBranch":', b'"parentUuid":', b'Title":', b'"agentName":', b'"leafUuid":')  # of every record that counts
@@ -643,52 +650,47 @@ def recognise(transcript: Transcript, offset: int, data: bytes) -> Optional[Reco
     head = CHAIN_HEAD.match(data, 0, TAIL_BYTES)
     if not head or data.find(b'{"parentUuid":', 1) >= 0:  # a stub with another record glued to it
         return None
-    kind = "attachment" if head["attachment"] else "assistant" if head["message"] else "user"
-    if kind == "user":
-        at = data.find(b']},"uuid":"', head.end()) + 2
+    start = head.end()
+    parent, sidechain, model, answer, late_model, call, tool, first, second, attachment = head.groups()
+    if answer is not None:
+        kind, at = "assistant", data.rfind(ANSWER_LINK, start) + ANSWER_LINK.index(b',"uuid"')
+    elif attachment:
+        kind, at = "attachment", data.rfind(ATTACHMENT_LINK, start) + ATTACHMENT_LINK.index(b',"uuid"')
     else:
-        at = data.rfind(b',"type":"%b","uuid":"' % kind.encode(), head.end()) + len(b',"type":"%b"' % kind.encode())
-    link = LINK_TAIL.match(data, at) if at > head.end() else None
+        kind, at = "user", data.find(b']},"uuid":"', start) + 2
+    link = LINK_TAIL.match(data, at) if at > start else None
     if not link:
         return None
-    parent = head["parent"].decode("ascii") if head["parent"] else None
-    record = Record(transcript, offset, len(data), kind, link[1].decode("ascii"), parent, head["sidechain"] == b"true", link[2].decode("ascii"))
-    take = {"attachment": take_attachment, "assistant": take_answer, "user": take_result}[kind]
-    return record if take_place(record, data, link.end()) and take(record, data, head, at) else None
-
-
-def take_attachment(record: Record, data: bytes, head: re.Match[bytes], end: int) -> bool:
-    """Fill in an attachment's kind; False for a queued prompt, which is read whole."""
-    record.subtype = head["attachment"].decode("ascii")
-    return record.subtype != "queued_command"
-
-
-def take_answer(record: Record, data: bytes, head: re.Match[bytes], end: int) -> bool:
-    """Fill in what is known of an answer's row before its only block is read; False where there are more, or the harness speaks."""
-    message = DECODER.decode(head["message"][:-1].decode("utf-8", "replace") + "}")
-    record.message_id, record.model = string(message.get("id")), intern_string(message.get("model"))
-    if data.find(b'},{"type":"', head.end(), end) >= 0 or record.model == "<synthetic>" or data.find(b'"isApiErrorMessage":true', end) >= 0:
-        return False
+    uuid, timestamp = link.groups()
+    record = Record(
+        transcript, offset, len(data), kind, uuid.decode(), parent.decode() if parent else None, sidechain == b"true", timestamp.decode()
+    )
+    if not take_place(record, data, link.end()):
+        return None
+    if attachment:
+        record.subtype = attachment.decode()
+        return record if attachment != b"queued_command" else None  # what a person said is read whole
+    if data.find(b'},{"type":"', start, at) >= 0:  # another block
+        return None
+    if answer is None:
+        return record if take_result(record, data, start, at, first or second) else None
+    record.message_id, record.model = answer.decode("utf-8", "replace"), intern_string((model or late_model or b"").decode("utf-8", "replace"))
     record.known_blocks = record.known_tokens = None
-    if head["tool"] is not None:
-        record.own_calls = (Call(head["call"].decode("utf-8", "replace"), head["tool"].decode("utf-8", "replace"), record),)
-    return True
+    if tool is not None:
+        record.own_calls = (Call(call.decode("utf-8", "replace"), tool.decode("utf-8", "replace"), record),)
+    return record if data.find(b'"isApiErrorMessage":true', at) < 0 else None
 
 
-def take_result(record: Record, data: bytes, head: re.Match[bytes], end: int) -> bool:
-    """Fill in the one result of a record whose block ends before `end`; False where it takes a closer look."""
-    ids = data.count(b'"tool_use_id":"', head.end(), end)
-    ending = RESULT_END.search(data, max(head.end(), end - BLOCK_TAIL), end)
-    if not ending or data.find(b'},{"type":"', head.end(), end) >= 0:
-        return False  # another block, or an order of keys that is not the client's
-    named = [name for name in (head["answered"], head["id_second"], ending["id_last"]) if name is not None]
-    if len(named) != 1 or ids != (ending["id_last"] is not None):
-        return False
+def take_result(record: Record, data: bytes, start: int, end: int, call: Optional[bytes]) -> bool:
+    """Fill in the one result of a record, whose block ends before `end`; False where it takes a closer look."""
+    ending = RESULT_END.search(data, max(start, end - BLOCK_TAIL), end)
+    if not ending or (ending[2] is None) == (call is None) or data.count(b'"tool_use_id":"', start, end) != (call is None):
+        return False  # no id, two, or an order of keys that is not the client's
     failed = ending[1] == b"true"
     tail = end if failed else max(end, len(data) - TAIL_BYTES)  # a refusal is marked as an error, too
     if data.find(b'"toolDenialKind"', tail) >= 0 or (failed and data.find(b'"toolUseResult":"User rejected', end) >= 0):
         return False
-    record.known_blocks = record.own_results = (Result(named[0].decode("utf-8", "replace"), failed, record),)
+    record.known_blocks = record.own_results = (Result((call or ending[2]).decode("utf-8", "replace"), failed, record),)
     return True
 
 
@@ -697,7 +699,7 @@ def take_place(record: Record, data: bytes, link_end: int) -> bool:
     places, tail = record.transcript.places, max(link_end, len(data) - TAIL_BYTES)
     at = data.rfind(b',"entrypoint":"', tail)
     ending = data[at if at >= 0 else data.rfind(b',"cwd":"', tail) :]
-    if fork := FORK_TAIL.search(ending):
+    if b'"forkedFrom"' in ending and (fork := FORK_TAIL.search(ending)):
         record.forked_from = fork[1].decode("utf-8", "replace")
         ending = ending[: fork.start()] + ending[fork.end() :]
     if ending not in places:
@@ -732,9 +734,16 @@ class Transcript:
         self.damaged = 0
         self.size = 0
 
+    def release(self) -> list[Record]:
+        """The records, no longer held: a reader of thousands of files would keep them all, since nothing collects circles here."""
+        records, self.records = self.records, []
+        return records
+
     def read(self, offset: int, size: int) -> bytes:
         """Bytes of one line, fewer where the file has shrunk."""
         try:
+            if hasattr(os, "pread"):  # not on Windows; a buffered read would fetch a whole block each time
+                return os.pread(self.file.fileno(), size, offset)
             self.file.seek(offset)
             return self.file.read(size)
         except (OSError, ValueError):
@@ -832,13 +841,13 @@ COMMAND_NAME = re.compile(r"<command-name>\s*(/?[^<]*?)\s*</command-name>")
 COMMAND_ARGS = re.compile(r"<command-args>(.*?)</command-args>", re.S)
 SHELL_INPUT = re.compile(r"\s*<bash-input>(.*?)</bash-input>", re.S)
 SHELL_OUTPUT = re.compile(r"<bash-(stdout|stderr)>(.*?)</bash-\1>", re.S)
-LOCAL_COMMANDS = frozenset(  # they never reach the model
-    (
-        "add-dir agents branch clear compact config context copy cost doctor effort exit export fast help hooks ide login logout mcp memory "
-        "model output-style permissions plugin quit release-notes rename resume rewind status statusline tasks terminal-setup theme todos "
-        "upgrade usage vim "
-    ).split()
-)
+# fmt: off
+LOCAL_COMMANDS = frozenset((  # they never reach the model
+     "add-dir", "agents", "branch", "clear", "compact", "config", "context", "copy", "cost", "doctor", "effort", "exit", "export", "fast",
+     "help", "hooks", "ide", "login", "logout", "mcp", "memory", "model", "output-style", "permissions", "plugin", "quit", "release-notes",
+     "rename", "resume", "rewind", "status", "statusline", "tasks", "terminal-setup", "theme", "todos", "upgrade", "usage", "vim",
+))
+# fmt: on
 
 
 def strip_envelopes(text: str) -> str:
@@ -1376,15 +1385,18 @@ SECRETS = (  # patterns are compiled when a hint is met: most texts hold none
         r"(?P<keep>(?:SECRET|TOKEN|PASSWORD|PASSWD)[A-Z0-9_]{0,40}=[\"']?)(?!\[masked)[^\s\"',;&]{4,}",
     ),
 )
+HINTS = tuple(dict.fromkeys(hint for secret in SECRETS for hint in secret.hints))
 ASSIGNED = frozenset(("secret", "authorization"))  # of these a colon or an equals sign is part
 
 
 def mask(text: str) -> str:
     """`text` with credentials replaced by `[masked: kind]`; hashes, UUIDs and prose stay."""
     lowered = text.lower()
+    if not any(map(lowered.__contains__, HINTS)):
+        return text
     assigns = "=" in text or ":" in text
     for secret in SECRETS:
-        if (assigns or secret.kind not in ASSIGNED) and any([hint in lowered for hint in secret.hints]):
+        if (assigns or secret.kind not in ASSIGNED) and any(hint in lowered for hint in secret.hints):
             text = re.sub(secret.pattern, lambda found, kind=secret.kind: f"{found.groupdict().get('keep') or ''}[masked: {kind}]", text)  # type: ignore[misc]
     return text
 
@@ -1748,43 +1760,58 @@ class Card(NamedTuple):
     branch: str
 
 
+def read_head(file: IO[bytes]) -> list[Record]:
+    """Records from the start of a transcript to the first prompt that was typed; where only commands stand in EDGE_BYTES, those."""
+    holder = Transcript(file.name, file)
+    for offset, data in read_lines(file):
+        holder.take_line(offset, data)
+        last = prompt_of(holder.records[-1]) if holder.records else None
+        if (last and last.how != "command") or (offset > EDGE_BYTES and first_spoken(holder.records)):
+            break
+    return holder.release()
+
+
+def read_tail(file: IO[bytes], size: int) -> list[Record]:
+    """Records from the end of a transcript, as many bytes as it takes to hold a turn of the conversation (all, where there is none)."""
+    width = TAIL_WIDTH
+    while True:
+        file.seek(max(0, size - width))
+        if size > width:
+            file.readline()
+        holder = Transcript(file.name, file)
+        for offset, data in read_lines(file):
+            holder.take_line(offset, data)
+        if width >= size or any(is_conversation(record) for record in holder.records):
+            return holder.release()
+        width *= 4
+
+
 def read_card(path: str) -> Optional[Card]:
     """The card of a transcript, None where the file cannot be read."""
     try:
         with open(path, "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            holder = Transcript(path, file)
-            for offset, data in read_lines(file):
-                holder.take_line(offset, data)
-                if offset > EDGE_BYTES and first_words([prompt for prompt in map(prompt_of, holder.records) if prompt], []):
-                    break
-            head = list(holder.records)
-            tail, width = head, EDGE_BYTES
-            while file.tell() < size and (tail is head or not any(is_conversation(record) for record in tail) and width < 2 * size):
-                width *= 4
-                file.seek(max(0, size - width))
-                if size > width:
-                    file.readline()
-                ending = Transcript(path, file)
-                for offset, data in read_lines(file):
-                    ending.take_line(offset, data)
-                tail = ending.records
+            head = read_head(file)
+            tail = read_tail(file, os.fstat(file.fileno()).st_size)
     except OSError:
         return None
-    spoken = [prompt for prompt in map(prompt_of, head) if prompt]
     times = [seconds(record.timestamp) or 0.0 for record in tail if is_conversation(record)]
-    first = first_words(spoken, [command for command in map(local_command, head) if command])
-    conversing = bool(spoken) or any(record.kind == "assistant" for record in (*head, *tail))
+    conversing = any(prompt_of(record) or record.kind == "assistant" for record in (*head, *tail))
     return Card(
         path,
-        holder.id,
+        os.path.splitext(os.path.basename(path))[0],
         times[-1] if times and conversing else 0.0,
-        first,
+        first_spoken(head),
         tuple(dict.fromkeys(record.cwd for record in (*head, *tail) if record.cwd)),
         any(record.entrypoint.startswith("sdk") for record in tail[-20:]),
         bool(head) and all(record.sidechain for record in (*head, *tail)),
         next((record.branch for record in reversed(tail) if record.branch), ""),
     )
+
+
+def first_spoken(records: list[Record]) -> str:
+    """What the first of these records name a session by that has no title."""
+    commands = [command for command in map(local_command, records) if command]
+    return first_words([prompt for prompt in map(prompt_of, records) if prompt], commands)
 
 
 def first_words(prompts: list[Prompt], commands: list[str]) -> str:
@@ -1807,46 +1834,75 @@ class Titles(NamedTuple):
 
 
 def read_titles(path: str) -> Titles:
-    """The current titles, wherever in the file they stand. Blocks are searched, only title rows are parsed."""
-    found = dict.fromkeys(TITLE_KINDS, "")
+    """The current titles, wherever in the file they stand. It is searched from its end, and only title rows are parsed."""
+    found: dict[str, str] = {}
     try:
         with open(path, "rb", buffering=0) as file:
-            rest = b""
-            while block := file.read(1 << 20):
-                block = rest + block
-                end = block.rfind(b"\n") + 1
-                note_titles(block[:end] if end else b"", found)
-                rest = block[end:]
-            note_titles(rest, found)
+            for block in blocks_from_end(file):
+                for kind, key in TITLE_KINDS.items():
+                    if kind not in found and (title := last_title(block, kind, b'"%b"' % key.encode())) is not None:
+                        found[kind] = title
+                if found.get("custom-title"):  # no other counts beside it
+                    break
     except OSError:
         pass
-    return Titles(*found.values())
+    return Titles(*(found.get(kind, "") for kind in TITLE_KINDS))
 
 
-def note_titles(block: bytes, found: dict[str, str]) -> None:
-    """Put the title rows of a block of whole lines into `found`."""
-    for key in (b"Title", b"agentName"):
-        at = block.find(key)
-        while at >= 0:
-            start, end = block.rfind(b"\n", 0, at) + 1, block.find(b"\n", at)
-            if at - start < 200:
-                for fields in parse_line(block[start : end if end >= 0 else len(block)]).objects:
-                    if (kind := fields.get("type")) in TITLE_KINDS:
-                        found[kind] = string(fields.get(TITLE_KINDS[kind]))
-            at = block.find(key, at + 1)
+def blocks_from_end(file: IO[bytes]) -> Iterator[bytes]:
+    """The file in blocks of whole lines, the last and smallest block first. One grows where a line is longer than that."""
+    start, rest, width = os.fstat(file.fileno()).st_size, b"", TAIL_WIDTH
+    while start:
+        end, start = start, max(0, start - width)
+        file.seek(start)
+        block = file.read(end - start) + rest
+        whole = block.find(b"\n") + 1 if start else 0
+        if start and not whole:
+            rest, width = block, width * 4
+            continue
+        rest, width = block[:whole], min(width * 4, BLOCK_BYTES)
+        yield block[whole:]
 
 
-def card_title(card: Card, titles: Titles) -> str:
-    """The title a session goes by: custom, else automatic, else the agent's, else its first prompt, cut, else its id."""
-    return " ".join((titles.custom or titles.auto or titles.agent or shortened(card.prompt, TITLE_CHARS) or card.id).split())
+def last_title(block: bytes, kind: str, key: bytes) -> Optional[str]:
+    """The title of the last row of this kind in a block of whole lines, None where there is none."""
+    at = block.rfind(key) if key in block else -1
+    while at >= 0:
+        start, end = block.rfind(b"\n", 0, at) + 1, block.find(b"\n", at)
+        for fields in reversed(parse_line(block[start : end if end >= 0 else len(block)]).objects if at - start < TITLE_WITHIN else []):
+            if fields.get("type") == kind:
+                return string(fields.get(TITLE_KINDS[kind]))
+        at = block.rfind(key, 0, at)
+    return None
+
+
+def current_title(titles: Titles, spoken: str, identifier: str) -> str:
+    """The title a session goes by: custom, else automatic, else the agent's, else what was said first, cut, else its id."""
+    return " ".join((titles.custom or titles.auto or titles.agent or shortened(spoken, TITLE_CHARS) or identifier).split())
+
+
+def card_title(card: Card) -> str:
+    """The current title of a listed session."""
+    return current_title(read_titles(card.path), card.prompt, card.id)
+
+
+def file_title(path: str) -> str:
+    """The same of a file; nothing but title rows is parsed where there are any."""
+    titles, spoken = read_titles(path), ""
+    if not any(titles):
+        try:
+            with open(path, "rb") as file:
+                spoken = first_spoken(read_head(file))
+        except OSError:
+            pass
+    return current_title(titles, spoken, os.path.splitext(os.path.basename(path))[0])
 
 
 def session_title(conversation: Conversation) -> str:
-    """The same for a session that has been read."""
+    """The same of a session that has been read."""
     transcript = conversation.transcript
     said = first_words([exchange.prompt for exchange in conversation.exchanges if exchange.n], conversation.commands)
-    titles = Titles(*(transcript.titles.get(kind, "") for kind in TITLE_KINDS))
-    return card_title(Card(transcript.path, transcript.id, 0.0, said, (), False, False, ""), titles)
+    return current_title(Titles(*(transcript.titles.get(kind, "") for kind in TITLE_KINDS)), said, transcript.id)
 
 
 class Found(NamedTuple):
@@ -1891,7 +1947,7 @@ def cleared_session(own: str, directory: str) -> Optional[str]:
     The new file's head says when it was cleared; the prompt history says who was cleared then. Other clients' entries may
     stand between (measured with two clients that both cleared). A session without a file yet has only its place in the history.
     """
-    files = {os.path.splitext(os.path.basename(path))[0].lower(): path for path in session_files(all_folders())}
+    files = {session_id(path): path for path in session_files(all_folders())}
     entries = [entry for entry in prompt_history() if entry.project == directory]
     clears = [entry for entry in entries if entry.text.split()[:1] == ["/clear"] and entry.session != own]
     if own not in files:
@@ -1981,7 +2037,7 @@ def found_card(card: Card, others: list[Card], note: str) -> Found:
 def described(card: Card) -> str:
     """A session in a few words for a person to choose by: id, title, date."""
     day = datetime.fromtimestamp(card.time, timezone.utc).strftime("%Y-%m-%d %H:%M") if card.time else "no conversation"
-    return f'{card.id} "{cut(card_title(card, read_titles(card.path)), 60)}" {day}'
+    return f'{card.id} "{cut(card_title(card), 60)}" {day}'
 
 
 def find_session(arguments: argparse.Namespace, default: str = "latest") -> Found:
@@ -2034,7 +2090,7 @@ def found_file(path: str) -> Found:
 
 def find_id(identifier: str) -> Found:
     """The transcript with this id. Of copies in several folders the one with the newest conversation counts."""
-    paths = [path for path in session_files(all_folders()) if os.path.splitext(os.path.basename(path))[0].lower() == identifier]
+    paths = [path for path in session_files(all_folders()) if session_id(path) == identifier]
     cards = [card for card in map(read_card, paths) if card]
     if not cards:
         raise Refusal(f"no such session: {identifier} (looked in {len(all_folders())} folders of {', '.join(projects_roots())}){newest_hint()}")
@@ -2058,42 +2114,80 @@ def find_title(title: str, directory: str, everywhere: bool) -> Found:
     wanted = " ".join(title.split()).casefold()
     if not wanted:
         raise Refusal("an empty title names no session; give a title, an id, or --latest")
-    own = (own_session() or "").lower()  # a title is carried over by /clear, and nobody means the session they are in
-    here = [(card, card_title(card, read_titles(card.path))) for card in project_cards(directory, everywhere) if card.time and card.id.lower() != own]
-    exact = [card for card, name in here if name.casefold() == wanted]
-    elsewhere: list[tuple[Card, str]] = []
-    if not exact and not everywhere:
-        known = {card.path for card, _ in here}
-        elsewhere = [
-            (card, card_title(card, read_titles(card.path)))
-            for card in project_cards(directory, True)
-            if card.path not in known and card.time and card.id.lower() != own
-        ]
-    for cards, note in (
-        (exact, ""),
-        ([card for card, name in elsewhere if name.casefold() == wanted], "from another project"),
-        ([card for card, name in here if wanted in name.casefold()], "part of the title"),
-        ([card for card, name in elsewhere if wanted in name.casefold()], "part of the title, from another project"),
-    ):
+    search = TitleSearch(wanted, directory, everywhere)
+    for cards, note in search.stages():
         if cards:
             newest, *others = sorted(cards, key=lambda card: -card.time)
             return found_card(newest, others, note)
     raise Refusal(
         f"no such session: '{cut(title, 200)}' is neither id nor title "
-        f"(looked at {len(here) + len(elsewhere)} sessions in {', '.join(projects_roots())})"
-        f"{title_hint(wanted, here + elsewhere)}"
+        f"(looked at {len(search.names)} sessions in {', '.join(projects_roots())}){title_hint(wanted, search.names)}"
     )
 
 
-def title_hint(wanted: str, cards: list[tuple[Card, str]]) -> str:
-    """The sessions whose titles come nearest, for a refusal."""
+class TitleSearch:
+    """The titles of this project's sessions, of all others once these do not have the one wanted; cards are read of those that fit."""
+
+    def __init__(self, wanted: str, directory: str, everywhere: bool) -> None:
+        self.wanted, self.everywhere = wanted, everywhere
+        self.own = (own_session() or "").lower()  # a title is carried over by /clear, and nobody means the session they are in
+        self.trees = (directory, *worktrees(directory))
+        self.names: dict[str, str] = {}  # path -> title
+        self.take(all_folders() if everywhere else [folder for tree in self.trees for folder in project_folders(tree)])
+        self.near = set(self.names)
+
+    def take(self, folders: list[str]) -> None:
+        """Read the titles of the sessions in these folders."""
+        for path in session_files(folders):
+            if path not in self.names and session_id(path) != self.own:
+                self.names[path] = file_title(path)
+
+    def fitting(self, exact: bool) -> list[Card]:
+        """Cards of the sessions known so far whose title is the one wanted, or has it in it."""
+        fit_paths = [path for path, name in self.names.items() if (name.casefold() == self.wanted if exact else self.wanted in name.casefold())]
+        return [card for card in map(read_card, fit_paths) if card and card.time and not card.sidechain]
+
+    def here(self, cards: list[Card]) -> list[Card]:
+        """Those of them that are this project's."""
+        return [card for card in cards if self.everywhere or (card.path in self.near and any(belongs(card, tree) for tree in self.trees))]
+
+    def stages(self) -> Iterator[tuple[list[Card], str]]:
+        """What fits, the best first, with what is to be said of it."""
+        yield self.here(self.fitting(exact=True)), ""
+        if not self.everywhere:
+            self.take(all_folders())
+        yield self.fitting(exact=True), "from another project"
+        part = self.fitting(exact=False)
+        yield self.here(part), "part of the title"
+        yield part, "part of the title, from another project"
+
+
+def title_hint(wanted: str, names: dict[str, str]) -> str:
+    """The sessions whose titles come nearest, for a refusal; the newest where none does."""
     import difflib  # only where nothing was found
 
-    by_name = {name.casefold(): card for card, name in cards}
-    near = [card for card, _ in cards if wanted in read_summary(card.path).casefold()][:3]
+    by_name = {name.casefold(): path for path, name in names.items()}
+    near = [path for path in names if wanted in read_summary(path).casefold()][:3]
     near = near or [by_name[name] for name in difflib.get_close_matches(wanted, by_name, 3, 0.5)]
-    near = near or [card for card, _ in sorted(cards, key=lambda pair: -pair[0].time)[:3]]
-    return "; nearest: " + ", ".join(described(card) for card in near) if near else ""
+    newest = sorted(names, key=modified, reverse=True)[:20] if not near else []
+    cards = [card for card in map(read_card, near or newest) if card and not card.sidechain and (near or card.time)]
+    cards = cards if near else sorted(cards, key=lambda card: -card.time)[:3]
+    if not cards:
+        return "; no session there holds a conversation: is CLAUDE_CONFIG_DIR the client's? A file is named with --file PATH"
+    return "; nearest: " + ", ".join(described(card) for card in cards)
+
+
+def modified(path: str) -> float:
+    """When a file was last written, 0 where it is gone. It decides nothing: a touched file is no newer conversation."""
+    try:
+        return os.stat(path).st_mtime
+    except OSError:
+        return 0.0
+
+
+def session_id(path: str) -> str:
+    """Id of the session in this file, in lower case."""
+    return os.path.splitext(os.path.basename(path))[0].lower()
 
 
 def read_summary(path: str) -> str:
