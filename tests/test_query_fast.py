@@ -229,6 +229,17 @@ def test_every_spelling_of_other_letters_is_known(letter: str) -> None:
             assert code in known, hex(code)
 
 
+@pytest.mark.parametrize("seed", range(300))
+def test_folding_as_bytes_is_folding(seed: int) -> None:
+    dice = random.Random(seed)
+    letters = "aZ \n→—😀éÉßſK\u212a\u0301\u0327\u1112\u1161\u11ab한梨\uf9e2İıΣς\u0345ᾳ\ud800\u2028Ж"
+    words = "".join(dice.choices(letters, k=dice.randrange(1, 12)))
+    composed = unicodedata.normalize("NFC", words)
+    assert query.fold(words, True) == composed
+    assert query.fold(words, False) == unicodedata.normalize("NFC", composed.casefold())
+    assert query.fold(unicodedata.normalize("NFD", words), False) == query.fold(words, False)
+
+
 LITERALS = [
     ("abc", ["abc"]),
     ("abc.*de", ["abc"]),

@@ -48,12 +48,29 @@ FILE_TOOLS = frozenset(("Read", "Write", "Edit", "MultiEdit", "NotebookEdit"))
 # --------------------------------------------------------------------------------------------------------------- text
 
 
+ASCII = bytes(range(128))
+LOWER = bytes(range(256)).lower()  # translate() is twice as fast as lower()
+
+
+@lru_cache(maxsize=4096)
+def is_plain(letter: str) -> bool:
+    """Whether a character has no case and joins no other."""
+    return letter.casefold() == letter and not unicodedata.combining(letter)
+
+
 def fold(text: str, sensitive: bool) -> str:
-    """`text` as it is compared: composed (NFC), and without case unless `sensitive`."""
+    """`text` as it is compared: composed (NFC), and without case unless `sensitive`.
+
+    Most texts hold a few arrows and dashes among ASCII, and are folded as bytes, which takes a third of the time.
+    """
     if text.isascii():
         return text if sensitive else text.lower()
+    raw = text.encode("utf-8", "surrogatepass")
+    others = raw.translate(None, ASCII).decode("utf-8", "surrogatepass")
+    if all(map(is_plain, set(others))) and unicodedata.is_normalized("NFC", others):
+        return text if sensitive else raw.translate(LOWER).decode("utf-8", "surrogatepass")
     composed = unicodedata.normalize("NFC", text)
-    return composed if sensitive else unicodedata.normalize("NFC", unicodedata.normalize("NFD", composed).casefold())
+    return composed if sensitive else unicodedata.normalize("NFC", composed.casefold())
 
 
 def unfold(text: str, at: int, sensitive: bool) -> int:
@@ -327,7 +344,6 @@ OTHER_SPELLINGS = {  # what is no ASCII and folds to ASCII letters; a test goes 
 MADE_UP = "[image]"  # the one text in an item that its line does not hold
 SAVED = re.compile(rb"([\w-]+)[/\\]+tool-results[/\\]+([\w.-]+)")
 SNAPSHOT = re.compile(rb'\{"parentUuid":(?:null|"[^"\\]*"),"isSidechain":(?:true|false),"attachment":\{"type":"prompt_snapshot"')
-LOWER = bytes(range(256)).lower()  # translate() is twice as fast as lower()
 UNICODE_ESCAPES = re.compile(r"\\\\|((?:\\u[0-9a-fA-F]{4})+)")
 
 
@@ -1568,7 +1584,7 @@ def session_line(card: cc.Card, quote: cc.Quoter) -> str:
         "branch": card.branch,
         "project": project,
     }
-    return cc.element("session", quote.attributes(given), quote.line(cc.card_title(card, cc.read_titles(card.path)), 120)) + "\n"
+    return cc.element("session", quote.attributes(given), quote.line(cc.card_title(card), 120)) + "\n"
 
 
 # -------------------------------------------------------------------------------------------------------- command line
