@@ -15,6 +15,7 @@ from conftest import ROOT, SCRIPT_SECONDS
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SCRIPT = "skills/cc-compact/compact_session.py"
+OPTION_TABLES = {"## Options": SCRIPT, "### Options of the search": "skills/cc-query-chat/query_session.py"}  # heading -> whose options stand below it
 SAMPLE = "tests/fixtures/sample/projects/-home-ada-orchard/5a3e1c70-8d42-4b6f-9c15-2f7be0d4a961.jsonl"
 
 SHOWN = [  # the elements of the sample's report that README.md shows, in this order
@@ -109,7 +110,7 @@ def test_every_command_runs_in_the_order_of_the_page(clone: Path) -> None:
         done = run(command, clone, clone.parent / "home")
         assert (done.returncode, done.stderr) == (0, ""), command
         if command.startswith("python3 "):
-            assert 'id="5a3e1c70-8d42-4b6f-9c15-2f7be0d4a961"' in done.stdout, command
+            assert '"5a3e1c70-8d42-4b6f-9c15-2f7be0d4a961"' in done.stdout, command
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the commands are for a POSIX shell")
@@ -158,14 +159,17 @@ def test_the_shown_report_is_what_the_script_prints_now(clone: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the command is for a POSIX shell")
-def test_the_option_table_is_that_of_help(clone: Path) -> None:
-    usage = run(f"python3 {SCRIPT} --help", clone, clone.parent / "home").stdout
+@pytest.mark.parametrize("heading, script", OPTION_TABLES.items())
+def test_the_option_table_is_that_of_help(clone: Path, heading: str, script: str) -> None:
+    usage = run(f"python3 {script} --help", clone, clone.parent / "home").stdout
+    section = README.partition(f"\n{heading}\n")[2].partition("\n#")[0]
     offered = {}
-    for name, text in re.findall(r"^  (REF|-\S.*?) {2,}(\S.*)$", usage, re.M):
+    for name, text in re.findall(r"^  (REF|WORDS|-\S.*?) {2,}(\S.*)$", usage, re.M):
         default = re.search(r"\(default:? ([^)]*)\)", text)
         offered[name] = default[1] if default else ""
-    rows = re.findall(r"^\| (`(?:REF|-)[^|]*`) \| ([^|]*?) ?\| [^|]+ \|$", README, re.M)
-    table = {name.replace("`", ""): default for name, default in rows}
+    lines = re.findall(r"^\| (`(?:REF|WORDS|-)[^|]*`) \| ([^|]*?) ?\| [^|]+ \|$", section, re.M)
+    rows = [(name.strip("`"), default) for names, default in lines for name in ([names.replace("`", "")] if "-h" in names else names.split("`, `"))]
+    table = dict(rows)
     assert len(offered) >= 10, usage
     assert len(table) == len(rows), "an option stands twice"
     assert table == offered

@@ -1243,7 +1243,7 @@ def naming(options: argparse.Namespace, session: str) -> str:
     """The option that names a session again: its id, or the file that was given."""
     import shlex
 
-    return f"--file {shlex.quote(options.file)}" if options.file else f"--chat {session}"
+    return f"--file {shlex.quote(os.path.abspath(options.file))}" if options.file else f"--chat {session}"
 
 
 def query_arguments(options: argparse.Namespace) -> list[str]:
@@ -1253,6 +1253,7 @@ def query_arguments(options: argparse.Namespace) -> list[str]:
     words = [f"--{options.mode}", shlex.quote(options.query)]
     for name in ("chat", "id", "title", "file", "project", "type", "only", "since", "until"):
         value = getattr(options, name)
+        value = os.path.abspath(value) if value and name in ("file", "project") else value
         words += [f"--{name}", shlex.quote(value)] if value else []
     for name in ("latest", "all_projects", "subagents", "case_sensitive", "history"):
         words += [f"--{name.replace('_', '-')}"] if getattr(options, name) else []
@@ -1267,8 +1268,9 @@ def next_steps(options: argparse.Namespace, tally: Tally, shown: int) -> list[tu
         found.append(("read-on", {}, f"{own_command()} {naming(options, first.session)} --turn {first.turn}"))
     left = len(tally.seen) - shown
     if left:
-        again = " ".join([own_command(), *query_arguments(options), "--limit", str(min(max(shown * 4, 20), 100)), "--truncate 200 --max-chars 28000"])
-        found.append(("omitted", {"results": left}, f"{again}   (or narrow it: more or rarer words, --type, --only, --since, --chat ID)"))
+        more = ["--limit", str(min(max(shown * 4, 20), 100)), "--truncate", "200", "--max-chars", "28000"]
+        hint = "narrow it: rarer words, --type, --only, --since, --chat ID"
+        found.append(("omitted", {"results": left, "or": hint}, " ".join([own_command(), *query_arguments(options), *more])))
     return found
 
 
