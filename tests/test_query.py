@@ -163,6 +163,19 @@ def test_a_pattern_that_runs_away_ends_with_what_was_found(run_script: Run, tmp_
     assert "0.5 s" in line and "1 hits" in line
 
 
+@pytest.mark.skipif(os.name == "nt", reason="it ends by a signal elsewhere")
+def test_without_an_alarm_a_watchdog_ends_it(config: Path) -> None:
+    """As on Windows: a line, no result, and the watchdog goes with the search, also where nothing runs away."""
+    code = "import sys; sys.path.insert(0, sys.argv.pop(1)); import query_session as q; q.HAS_ALARM = False; sys.exit(q.main(sys.argv[1:]))"
+    command = [sys.executable, "-c", code, str(QUERY.parent), "--file", str(CASES / "60-search-regex/session.jsonl"), "--timeout", "0.5", "--regexp"]
+    calm = subprocess.run([*command, "a.b"], capture_output=True, timeout=20, check=False)
+    assert (calm.returncode, calm.stderr) == (0, b"") and b'matched="1"' in calm.stdout
+    wild = subprocess.run([*command, "^(a+)+$"], capture_output=True, timeout=20, check=False)
+    assert wild.returncode == -9 and wild.stdout == b""
+    (line,) = wild.stderr.decode().splitlines()
+    assert line.startswith("query_session.py: the pattern ran away and was stopped after 0.5 s")
+
+
 # ---------------------------------------------------------------------------------------------------------- what is an item
 
 

@@ -33,7 +33,7 @@ SOURCES = sorted(
 )
 FIXTURES = [path for path in SOURCES if "fixtures" in path.parts]
 WORDS = 200  # drawn from the fixtures
-SEEDS = 4  # damaged copies of each source
+SEEDS = 3  # damaged copies of each source
 
 query = load_query()
 
@@ -161,7 +161,7 @@ ODD_WORDS = [
 ]
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_made_up_sessions_in_odd_spellings(config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     dice = random.Random(seed)
     rows: list[dict[str, Any]] = [said(1, None, "begin")]

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
-from typing import Any, NamedTuple, NoReturn, Optional, Protocol, TypeVar
+from typing import IO, Any, NamedTuple, NoReturn, Optional, Protocol, TypeVar
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cc_transcript as cc
@@ -172,27 +172,59 @@ def split_words(text: str) -> list[str]:
     ]
 
 
+HAS_ALARM = hasattr(signal, "setitimer")
+WATCHDOG = """
+import os, sys, threading
+def bite():
+    sys.stderr.write(sys.argv[2] + chr(10))
+    sys.stderr.flush()
+    os.kill(int(sys.argv[1]), 1 if os.name == "nt" else 9)
+    os._exit(0)
+timer = None
+while (line := sys.stdin.readline()):
+    if timer:
+        timer.cancel()
+    timer = threading.Timer(float(line), bite) if float(line) else None
+    if timer:
+        timer.daemon = True
+        timer.start()
+"""  # where nothing can interrupt a match: a process that is told of each one, and ends its starter with status 1 and a line
+
+
 class Stopwatch:
     """Seconds that patterns may still take in all. A match that goes on longer is interrupted: re looks for signals (measured
-    on 3.9 to 3.13), so no second process is needed where there is an alarm."""
+    on 3.9 to 3.13), so no second process is needed where there is an alarm; on Windows a watchdog ends the search, with a line."""
 
     def __init__(self, seconds: float) -> None:
-        self.left = seconds
+        self.left = self.whole = seconds
+        self.leash: Optional[IO[str]] = None  # to the watchdog
 
     def run(self, job: Callable[[], Optional[Match]]) -> Optional[Match]:
         """`job` done in time. Raises TimeoutError."""
-        began = time.monotonic()
         if self.left <= 0:
             raise TimeoutError
-        if hasattr(signal, "setitimer"):
-            signal.signal(signal.SIGALRM, ring)
-            signal.setitimer(signal.ITIMER_REAL, self.left)
+        began = time.monotonic()
+        self.arm(self.left)
         try:
             return job()
         finally:
-            if hasattr(signal, "setitimer"):
-                signal.setitimer(signal.ITIMER_REAL, 0)
+            self.arm(0)
             self.left -= time.monotonic() - began
+
+    def arm(self, seconds: float) -> None:
+        """Set the alarm, or with 0 stop it."""
+        if HAS_ALARM:
+            signal.signal(signal.SIGALRM, ring)
+            signal.setitimer(signal.ITIMER_REAL, seconds)
+            return
+        if self.leash is None:
+            import subprocess  # only where there is no alarm
+
+            line = f"query_session.py: the pattern ran away and was stopped after {self.whole:g} s; use a plainer one, words, or a larger --timeout"
+            self.leash = subprocess.Popen([sys.executable, "-c", WATCHDOG, str(os.getpid()), line], stdin=subprocess.PIPE, text=True).stdin
+        if self.leash:
+            self.leash.write(f"{seconds}\n")
+            self.leash.flush()
 
 
 def ring(*_: object) -> NoReturn:
@@ -477,7 +509,7 @@ def scanned(path: str, sieve: Sieve, offset: int, end: int) -> set[int]:
         file.seek(offset)
         while offset < end and (lines := file.readlines(min(CHUNK_BYTES, end - offset))):
             chunk = b"".join([line for line in lines if not is_bulk(line)])
-            if sieve.passes(chunk) or b"/tool-results/" in chunk or b"\\tool-results\\" in chunk:
+            if sieve.passes(chunk) or b"tool-results" in chunk:
                 found.update(passing_lines(lines, offset, path, sieve))
             offset += sum(map(len, lines))
     return found
@@ -1455,57 +1487,48 @@ def turn_report(options: argparse.Namespace) -> str:
     scope = find_scope(options)
     if not scope.named:
         raise cc.Refusal("--turn needs a session: add --chat with its id or title (--list shows them)")
-    first, last = options.turns
-    reader = Reader(scope.targets[0], False)
-    exchanges = [exchange for exchange in reader.conversation.exchanges if first <= exchange.n <= last]
-    highest = max((exchange.n for exchange in reader.conversation.exchanges), default=0)
-    if not exchanges:
-        raise cc.Refusal(
-            f"no turn {first}{f' to {last}' if last != first else ''} in this session ({scope.targets[0].path}), which has {highest}; see --list"
-        )
+    reader, (first, last) = Reader(scope.targets[0], False), options.turns
     quote = cc.Quoter(options.show_secrets)
-    by_turn: dict[int, list[tuple[cc.Record, Item]]] = {}
+    sections = turn_sections(reader, first, last, quote)
+    head = cc.element("notice", "", quote.text(NOTICE + lowered_note(options))) + "\n"
+    session = scope.targets[0].session
+    given = quote.attributes({"mode": "turn", "session": session, "title": reader.title(), "turns": f"{first}-{last}", "of": highest_turn(reader)})
+
+    def root(body: str) -> str:
+        return cc.element(ROOT, given, "\n" + head + body) + "\n"
+
+    again = cc.element("omitted", ' items="000000"', quote.line(f"{own_command()} {naming(options, session)} --turn N --max-chars 29000", 700)) + "\n"
+    fitted = cc.lay_out(sections, options.max_chars - cc.utf16_length(root(again)))
+    missing = sum(one.section.total - one.shown for one in fitted)
+    return root("".join(one.xml for one in fitted) + (again.replace("000000", str(missing)) if missing else ""))
+
+
+def highest_turn(reader: Reader) -> int:
+    """The number of the last exchange, 0 where there is none."""
+    return max((exchange.n for exchange in reader.conversation.exchanges), default=0)
+
+
+def turn_sections(reader: Reader, first: int, last: int, quote: cc.Quoter) -> list[cc.Section]:
+    """A section for each of these exchanges. Raises Refusal where there are none."""
+    exchanges = [exchange for exchange in reader.conversation.exchanges if first <= exchange.n <= last]
+    if not exchanges:
+        asked = f"turn {first}" if first == last else f"turns {first} to {last}"
+        raise cc.Refusal(f"no {asked} in this session ({reader.target.path}), which has {highest_turn(reader)}; see --list")
+    by_turn: dict[int, list[Item]] = {}
     for record in cc.merged(reader.conversation.happened, reader.transcript.loose):
         n = reader.turns.get(key_of(record))
         if n is not None and first <= n <= last:
-            by_turn.setdefault(n, []).extend((record, item) for item in reader.items(record))
-    sections = [turn_section(exchange, by_turn.get(exchange.n, []), reader, quote) for exchange in exchanges]
-    head = cc.element("notice", "", quote.text(NOTICE + lowered_note(options))) + "\n"
-
-    def root(body: str) -> str:
-        given = quote.attributes(
-            {
-                "mode": "turn",
-                "session": scope.targets[0].session,
-                "title": cc.session_title(reader.conversation),
-                "turns": f"{first}-{last}",
-                "of": highest,
-            }
-        )
-        return cc.element(ROOT, given, "\n" + head + body) + "\n"
-
-    fitted = cc.lay_out(sections, options.max_chars - cc.utf16_length(root("")) - 400)
-    missing = sum(one.section.total - one.shown for one in fitted)
-    left = (
-        cc.element(
-            "omitted",
-            f' items="{missing}"',
-            quote.line(f"{own_command()} {naming(options, scope.targets[0].session)} --turn N --max-chars 29000", 300),
-        )
-        + "\n"
-        if missing
-        else ""
-    )
-    return root("".join(one.xml for one in fitted) + left)
+            by_turn.setdefault(n, []).extend(reader.items(record))
+    return [turn_section(exchange, by_turn.get(exchange.n, []), reader, quote) for exchange in exchanges]
 
 
-def turn_section(exchange: cc.Exchange, items: list[tuple[cc.Record, Item]], reader: Reader, quote: cc.Quoter) -> cc.Section:
+def turn_section(exchange: cc.Exchange, items: list[Item], reader: Reader, quote: cc.Quoter) -> cc.Section:
     """One exchange: what was said is kept longest, outputs go first."""
     order = {"user": -1.0, "agent": 1.0, "summary": 2.0, "command": 3.0, "file": 3.0, "tool": 3.0, "output": 4.0}
     head = quote.attributes({"n": exchange.n, "ts": exchange.record.timestamp[:19].replace("T", " "), "state": reader.state(exchange.record)})
     pieces = [
         cc.Item(order[item.kind] + at / (len(items) + 1) * 0.9 if order[item.kind] > 0 else -1, item_xml(item, quote))
-        for at, (_, item) in enumerate(items)
+        for at, item in enumerate(items)
     ]
     return cc.Section("exchange", head, pieces, 1, (30, 300, 20_000), len(pieces))
 
