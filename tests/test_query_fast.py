@@ -198,6 +198,7 @@ def test_a_project_of_many_sessions(config: Path, monkeypatch: pytest.MonkeyPatc
             assert quick == slow, args
             with monkeypatch.context() as split:
                 split.setattr(query, "SPLIT_BYTES", 1_000)
+                split.setattr(query, "DENSE_BYTES", 5_000)
                 split.setattr(query, "can_split", lambda: hasattr(query.os, "fork"))
                 assert report_of("--all-projects", *args) == quick, args
                 for path in sorted(folder.glob("*.jsonl"))[:2]:

@@ -36,6 +36,7 @@ DEFAULT_TIMEOUT = 10.0  # seconds that a pattern may take in all
 LABEL_CHARS = 160
 WINDOW_CHARS = 30_000  # kept on both sides of a hit: wider than any credential, so none is parted before it is masked
 CHUNK_BYTES = 1 << 18  # of lines tested together
+DENSE_BYTES, DENSE_SHARE = 2 << 20, 0.7  # after so much, with so many lines passing, all are parsed: the test no longer pays
 SPLIT_BYTES = 24 << 20  # below it a second process costs more than it saves
 MOST_HITS = 1_000  # of a pattern in one item; more says nothing for the ranking
 CLOSE_BYTES = 1 << 18  # of each file, how much of its end is looked through for words close to one that nowhere occurs
@@ -499,19 +500,24 @@ def candidate_lines(path: str, sieve: Sieve, split: bool = False) -> Candidates:
         file.readline()
         middle = file.tell()
     first, second = in_two_processes(lambda: scanned(path, sieve, 0, middle), lambda: scanned(path, sieve, middle, size))
-    return Candidates(first | second, size)
+    return Candidates(None if first is None or second is None else first | second, size)
 
 
-def scanned(path: str, sieve: Sieve, offset: int, end: int) -> set[int]:
-    """Offsets of the lines between two places that may match."""
+def scanned(path: str, sieve: Sieve, offset: int, end: int) -> Optional[set[int]]:
+    """Offsets of the lines between two places that may match; None where nearly all may, so that testing on is waste."""
     found: set[int] = set()
+    tested, begin = 0, offset
     with open(path, "rb", buffering=CHUNK_BYTES) as file:
         file.seek(offset)
         while offset < end and (lines := file.readlines(min(CHUNK_BYTES, end - offset))):
-            chunk = b"".join([line for line in lines if not is_bulk(line)])
+            kept = [line for line in lines if not is_bulk(line)]
+            chunk = b"".join(kept)
             if sieve.passes(chunk) or b"tool-results" in chunk:
                 found.update(passing_lines(lines, offset, path, sieve))
             offset += sum(map(len, lines))
+            tested += len(kept)
+            if offset - begin > DENSE_BYTES and len(found) > tested * DENSE_SHARE:
+                return None
     return found
 
 
@@ -599,18 +605,22 @@ def leaves(value: object) -> Iterator[str]:
         yield str(value)
 
 
-def detail_texts(value: object, key: str = "") -> Iterator[str]:
-    """The texts of the client's detail of a result: what a tool gave back, without its bookkeeping (ids, states, counts)."""
+def detail_texts(value: object, found: list[str], key: str = "") -> list[str]:
+    """The texts of the client's detail of a result, added to `found`: what a tool gave back, without its bookkeeping (ids, states,
+    counts). A list of texts is one, such as the lines of a patch, of which those that it changed are the call's own text."""
     if isinstance(value, str):
-        if not (key == "lines" and value.startswith(("+", "-"))):  # a patch's changed lines are the call's own text
-            yield value
+        found.append(value)
     elif isinstance(value, dict):
         for name, inner in value.items():
-            if name not in SKIPPED_KEYS and not (isinstance(inner, str) and IDENTIFIER_KEY.fullmatch(name)):
-                yield from detail_texts(inner, name)
+            if isinstance(inner, (str, dict, list)) and name not in SKIPPED_KEYS and not (isinstance(inner, str) and IDENTIFIER_KEY.fullmatch(name)):
+                detail_texts(inner, found, name)
+    elif isinstance(value, list) and cc.all_strings(value):
+        lines = [line for line in value if not line.startswith(("+", "-"))] if key == "lines" else value
+        found += ["\n".join(lines)] if lines else []
     elif isinstance(value, list):
         for inner in value:
-            yield from detail_texts(inner, key)
+            detail_texts(inner, found, key)
+    return found
 
 
 def is_numbered(block: str, text: str) -> bool:
@@ -727,7 +737,7 @@ class Reader:
         if (call and is_own_call(call)) or OWN_REPORT.match(output.text):
             return
         given = list(leaves(call.input)) if call else []
-        details = [text for text in detail_texts(output.detail) if not any(text in own for own in given)]
+        details = [text for text in detail_texts(output.detail, []) if not any(text in own for own in given)]
         block = "" if any(is_numbered(output.text, detail) for detail in details) else output.text
         text = fullest([self.saved_text(output), block, *details])
         if text.strip():
