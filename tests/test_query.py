@@ -346,6 +346,10 @@ def test_own_traces_are_no_hits(ask: Ask, tmp_path: Path) -> None:
         answered(9, 8, "zircon in my notes"),
     )
     assert matches(ask("--file", path, "zircon")) == ["zircon in my notes"]
+    named = write(
+        tmp_path / "t.jsonl", said(1, None, "begin"), called(2, 1, "Bash", {"command": "cat skills/cc-query-chat/query_session.py | grep zircon"})
+    )
+    assert ask("--file", named, "zircon").get("matched") == "1"
 
 
 def test_the_late_result_of_a_background_call_is_its_output(ask: Ask) -> None:
@@ -500,6 +504,22 @@ def test_a_row_copied_into_a_fork_is_one_hit_that_names_both(ask: Ask, config: P
     (result,) = report.iter("result")
     assert report.get("matched") == "1"
     assert {result.get("session"), result.get("also-in")} == {one, two}
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_a_fork_with_new_ids_is_known_by_the_same_text_at_the_same_time(
+    ask: Ask, orchard: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, split: bool
+) -> None:
+    for at, session in enumerate(
+        ("11111111-0000-4000-8000-000000000001", "22222222-0000-4000-8000-000000000002", "33333333-0000-4000-8000-000000000003")
+    ):
+        orchard(session, {**said(1, None, "zircon at the root"), "uuid": uuid_of(100 + at)}, said(10 + at, None, "zircon of its own"))
+    if split and hasattr(os, "fork"):
+        monkeypatch.setattr(query, "SPLIT_BYTES", 10)
+        monkeypatch.setattr(query, "can_split", lambda: True)
+    report = ask("--project", "/home/ada/orchard", '"zircon at the root" own')
+    assert report.get("matched") == "4"
+    assert sorted(len((result.get("also-in") or "").split()) for result in report.iter("result")) == [0, 0, 0, 2]
 
 
 def test_the_prompt_history_keeps_what_is_gone(ask: Ask, orchard: Callable[..., Path], config: Path) -> None:

@@ -583,7 +583,9 @@ SKIPPED_KEYS = frozenset(
     ("base64", "data", "type", "status", "oldTodos", "toolStats", "usage", "toolsUsed", "resolvedModel", "persistedOutputPath", "outputFile")
 )
 IDENTIFIER_KEY = re.compile(r".*(?:Id|_id|Hash|Type|_type)$|id$|sha$|kind$")
-OWN_COMMAND = re.compile(r"(?:^|[\s;&|(\"'])(?:[\"'][^\"'\n]*|[^\s\"']*)\b(?:compact|query|fork)_session\.py\b")
+OWN_COMMAND = re.compile(  # one of these scripts run, by python or as a command; not one that is merely named
+    r"(?:(?:^|[;&|(\n])\s*|\bpython[\d.]*[\"']?\s+(?:-\S+\s+)*)(?:\"[^\"\n]*|'[^'\n]*|[^\s\"']*)\b(?:compact|query|fork)_session\.py\b"
+)
 OWN_PROMPT = re.compile(r"/(?:cc-carryover:)?cc-(?:compact|query-chat|fork)\b")
 OWN_REPORT = re.compile(r"\s*<(?:chat-query|compacted-session-chain|forked-session)\b")
 NOTICE_CALL = re.compile(r"<tool-use-id>(.*?)</tool-use-id>")
@@ -900,11 +902,16 @@ class Tally:
         """Take over what another worker found."""
         self.bytes, self.sessions, self.unreadable = self.bytes + other.bytes, self.sessions + other.sessions, self.unreadable + other.unreadable
         self.stopped = self.stopped or other.stopped
-        for hit in other.hits:
-            self.add(hit)
+        alias: dict[int, int] = {}  # rows of the other that are known here by another uuid
+        for text, (row, session) in other.twins.items():
+            known = self.twins.setdefault(text, (row, session))
+            if known[1] != session:
+                alias[row] = known[0]
         for row, sessions in other.seen.items():
-            mine = self.seen.setdefault(row, [])
+            mine = self.seen.setdefault(alias.get(row, row), [])
             mine += [session for session in sessions if session not in mine]
+        self.hits += [hit._replace(keys=(alias.get(hit.keys[0], hit.keys[0]), hit.keys[1])) for hit in other.hits]
+        self.trim()
 
 
 def search_target(target: Target, search: Search, tally: Tally) -> None:
