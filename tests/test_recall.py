@@ -75,7 +75,7 @@ def judged(seeds: Sequence[int], prompts: int, bound: Optional[int], script: Pat
 
 
 @pytest.mark.parametrize(("prompts", "bound", "least"), [
-    (200, None, 0.95), (200, SHORT, 0.70), (40, None, 0.90), (500, None, 0.85),
+    (200, None, 0.95), (200, SHORT, 0.70), (40, None, 0.90), (500, None, 0.90),
 ], ids=["default", "6000 chars", "40 prompts", "500 prompts"])
 def test_the_report_holds_what_was_planted(prompts: int, bound: Optional[int], least: float) -> None:
     found = judged(SEEDS if prompts == 200 else SEEDS[:5], prompts, bound)
@@ -100,7 +100,7 @@ def test_what_is_planted_stands_in_the_transcript_and_falls_apart_from_what_is_f
     text = "\n".join(session.lines)
     derived = {"how it ended", "count of prompts", "context tokens"}  # follow from the records, stand in none
     needles = [fact.needle for fact in session.facts if fact.kind not in derived] + [falsehood.needle for falsehood in session.falsehoods]
-    assert [needle for needle in needles if needle.split(" ", 2)[-1].split("staging-")[-1] not in text] == []
+    assert [needle for needle in needles if needle.split(" ", 1)[-1].split("staging-")[-1] not in text] == []
     everywhere = [falsehood.needle for falsehood in session.falsehoods if not falsehood.within]
     assert not {fact.needle for fact in session.facts} & set(everywhere)
 
