@@ -285,6 +285,7 @@ class Writer:
         self.said = ""
         self.context = 14_000
         self.slug = "warm-jumping-pumpkin"
+        self.adds_note = False  # to the next refusal: every second one has it
 
     def uuid(self) -> str:
         return str(uuid.UUID(int=self.random.getrandbits(128), version=4))
@@ -512,7 +513,8 @@ class Writer:
         """A call that the person refused, with a word why, in either spelling of the detail."""
         text = ("The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the new_string was NOT "
                 f"written to the file). To tell you how to proceed, the user said:\n{reason}")
-        if self.random.random() < 0.5:
+        self.adds_note = not self.adds_note
+        if self.adds_note:
             text += "\n\nNote: The user's next message may contain a correction or preference. Pay close attention to it."
         detail = self.random.choice(("User rejected tool use", f"Error: {text}"))
         self.run(name, given, text, detail, True, toolDenialKind="user-rejected")

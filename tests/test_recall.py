@@ -124,13 +124,14 @@ def table(each: Sequence[Judged], names: Sequence[str]) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Print what the compact report holds of sessions with planted facts.")
     parser.add_argument("--seeds", type=int, default=len(SEEDS), help="how many sessions (default %(default)s)")
+    parser.add_argument("--start", type=int, default=1, help="the first of their seeds (default %(default)s)")
     parser.add_argument("--prompts", type=int, default=200, help="prompts of each (default %(default)s)")
     parser.add_argument("--bounds", type=int, nargs="*", default=[SHORT], help="bounds beside the default (default %(default)s)")
     parser.add_argument("--missed", action="store_true", help="name what is missing, too")
     parser.add_argument("--script", type=Path, default=SCRIPT, help="another copy of compact_session.py to judge")
     given = parser.parse_args()
     bounds: list[Optional[int]] = [None, *given.bounds]
-    each = [judged(range(1, given.seeds + 1), given.prompts, bound, given.script.resolve()) for bound in bounds]
+    each = [judged(range(given.start, given.start + given.seeds), given.prompts, bound, given.script.resolve()) for bound in bounds]
     print(table(each, [str(bound or f"default {DEFAULT}") for bound in bounds]))
     for one, bound in zip(each, bounds):
         if one.wrong or given.missed:
