@@ -79,6 +79,11 @@ WEAK_CUES = (  # what people also say without setting a rule, correcting or choo
     "I always forget where the {n} is",
     "wrong or not, the {n} {v} the {n}",
     "don't you find the {n} {a}?",
+    "what is wrong with the {a} {n}?",
+    "no rush with the {n}",
+    "never mind the {n}",
+    "take a look at the {a} {n}",
+    "that is not urgent, the {n} {v} it anyway",
 )
 RULES = (  # the first four in every session
     "never touch the {m} folder",
@@ -94,6 +99,13 @@ RULES = (  # the first four in every session
     "we must keep {m} as it is",
     "I don't want {m} renamed",
     "remember, always close {m} at the end",
+    "{m} has to stay backwards compatible",
+    "nobody touches {m} without my ok",
+    "no new dependencies in {m}",
+    "avoid {m} wherever you can",
+    "leave the {m} parser alone",
+    "{m} can't be changed, customers rely on it",
+    "bitte niemals {m} ändern",
 )
 CORRECTIONS = (  # the first three in every session
     "no, the {m} parser is the right one",
@@ -107,6 +119,12 @@ CORRECTIONS = (  # the first three in every session
     "I said {m}, not the other one",
     "you forgot {m}",
     "undo that, {m} was right",
+    "this isn't what I wanted, {m} please",
+    "not {m}, the other one",
+    "hold on, {m} is not the problem",
+    "go back to {m}",
+    "why did you change {m}? revert it",
+    "nein, {m} kommt zuerst",
 )
 CHOICES = (  # the first one in every session
     "let's go with {m}",
@@ -117,6 +135,11 @@ CHOICES = (  # the first one in every session
     "ok, we take {m}",
     "take the second one, {m}",
     "yes, go with {m}",
+    "I'd go for {m}",
+    "{m} sounds good, do it",
+    "ok {m} it is",
+    "the second option, {m}",
+    "prefiero {m}",
 )
 MENTIONS = (  # a prompt like any other, its mark among the first words
     "look into {m} next",

@@ -469,7 +469,7 @@ class Layout:
             self.summary_section(),
             self.exchange_section("first", self.choice.first, 0.5),
             self.exchange_section("pivotal", self.choice.pivotal, 0.5),
-            self.exchange_section("last", self.choice.last, 0.5),
+            self.exchange_section("last", self.choice.last, 1),
             self.final_section(),
             self.entries("decisions", "decision", facts.decisions, 12, len(facts.decisions), (36, 90, options.maxlen)),
             self.entries("open-tasks", "task", facts.tasks, 5, len(facts.tasks), (30, 60, LINE_CHARS), {"done": facts.tasks_done or None}),
@@ -694,7 +694,7 @@ class Layout:
             tier = 0 if self.cues[exchange.n].strength else 2 if plain else 1
             items.append(cc.Item(tier + rank, self.render_prompt(exchange, tier, hour if date == day else f"{date} {hour}")))
             day = date
-        return cc.Section("prompt-timeline", "", items, 16, (34, 34, LINE_CHARS), len(items))
+        return cc.Section("prompt-timeline", "", items, 16, (32, 32, LINE_CHARS), len(items))
 
     def render_prompt(self, exchange: cc.Exchange, tier: int, when: str) -> Callable[[int], str]:
         """A prompt in one line; one that is more than plain typed text gets twice the room."""
