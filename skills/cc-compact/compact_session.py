@@ -348,7 +348,9 @@ def cue(line: str) -> Cue:
     return Cue(0, 0)
 
 
-SENTENCE_END = re.compile(r"[.!?](?= )")
+def sentence_end(line: str, low: int, high: int) -> int:
+    """Where the last sentence that ends in that part of the line ends, 0 where none does."""
+    return max(line.rfind(mark, low, high) for mark in (". ", "! ", "? ")) + 1
 
 
 def gist(line: str, steering: int, limit: int) -> str:
@@ -356,14 +358,14 @@ def gist(line: str, steering: int, limit: int) -> str:
     whole sentences where they fill half of it."""
     if len(line) <= limit:
         return line
-    start = max((found.end() + 1 for found in SENTENCE_END.finditer(line, 0, steering)), default=0)
+    start = sentence_end(line, 0, steering)
     if steering - start > limit // 2:  # a long sentence: some words before the cue have to do
-        start = line.rfind(" ", 0, steering - limit // 2) + 1
-    line = f"… {line[start:]}" if start else line
+        start = line.rfind(" ", 0, steering - limit // 2)
+    line = f"… {line[start:].lstrip()}" if start > 0 else line
     if len(line) <= limit:
         return line
-    ends = [found.end() for found in SENTENCE_END.finditer(line, limit // 2, limit - 2)]
-    return f"{line[:ends[-1]]} …" if ends else f"{cc.within(line, limit - 1)}…"
+    end = sentence_end(line, limit // 2, limit - 1)
+    return f"{line[:end]} …" if end else f"{cc.within(line, limit - 1)}…"
 
 
 def both_ends(line: str, limit: int) -> str:
@@ -698,12 +700,13 @@ class Layout:
 
     def render_prompt(self, exchange: cc.Exchange, tier: int, when: str) -> Callable[[int], str]:
         """A prompt in one line; one that is more than plain typed text gets twice the room."""
-        head = self.quote.attributes({"n": exchange.n, "ts": when})
+        opening = f"<prompt{self.quote.attributes({'n': exchange.n, 'ts': when})}>"
         line, at = self.lines[exchange.n], self.cues[exchange.n].at
+        escapes = {} if line.translate(cc.XML_ESCAPES) == line else cc.XML_ESCAPES  # rendered at many caps: most lines need none
 
         def render(cap: int) -> str:
             said = both_ends(line, cap * 2) if tier == 1 else gist(line, at, cap if tier else cap * 2)
-            return cc.element("prompt", head, said.translate(cc.XML_ESCAPES)) + "\n"
+            return f"{opening}{said.translate(escapes) if escapes else said}</prompt>\n"
 
         return render
 
