@@ -453,6 +453,20 @@ class Record:
                 return fields
         return {}
 
+    def lone_value(self, key: str) -> Any:
+        """The value of a key that stands once in the line, read without the rest, which may be a whole file; None where that cannot be told.
+
+        The byte test is sound: inside a JSON string a quote is always escaped, so it only ever meets a key.
+        """
+        data, mark = self.transcript.read(self.offset, self.size), f'"{key}":'.encode()
+        _, found, after = data.partition(mark)
+        if not found or mark in after or data.count(b'"parentUuid":') != 1:  # several keys, or records glued together
+            return None
+        try:
+            return DECODER.raw_decode(after.lstrip().decode("utf-8", "replace"))[0]
+        except (ValueError, RecursionError):
+            return None
+
     def texts(self) -> list[str]:
         """The texts of its text blocks."""
         return [block.text for block in self.blocks if isinstance(block, Text) and block.text]

@@ -78,7 +78,7 @@ def judged(seeds: Sequence[int], prompts: int, bound: Optional[int], script: Pat
     (200, None, 0.95), (200, SHORT, 0.70), (40, None, 0.95), (500, None, 0.90),
 ], ids=["default", "6000 chars", "40 prompts", "500 prompts"])
 def test_the_report_holds_what_was_planted(prompts: int, bound: Optional[int], least: float) -> None:
-    found = judged(SEEDS if prompts == 200 else SEEDS[:5], prompts, bound)
+    found = judged(SEEDS, prompts, bound)
     assert found.share() >= least, found
 
 

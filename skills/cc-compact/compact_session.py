@@ -31,7 +31,7 @@ FINAL_HINT = 80  # of the last answer, what is said in its exchange
 FINAL_CHARS = 6_000  # the last answer is shown in full up to here
 LINE_CHARS = 240  # a one-line entry
 EDITORS = frozenset(("Edit", "Write", "MultiEdit", "NotebookEdit"))
-SUMMARY_PREAMBLE = re.compile(r"\AThis session is being continued from a previous conversation.{0,200}?:\s*(?:Summary:\s*)?", re.S)  # the client's own
+SUMMARY_PREAMBLE = re.compile(r"\AThis session is being continued from a previous conversation.{0,200}?:\s*(?:Summary:\s*)?", re.S)
 PICTURE_MARK = re.compile(r"\[Image #\d+\] ?")  # the client's place-holder; the picture itself is shown as [image]
 OPENERS = "and|but|so|also|please|then|oh|ok|okay|yes|yeah|well|hmm|hm|ah|sorry|hey|why"  # what people put before what they say
 
@@ -44,33 +44,39 @@ def cue_pattern(opening: str, anywhere: str) -> re.Pattern[str]:
     return re.compile(rf" (?:(?<=[.!?:;,)(*•-] )(?:(?:{OPENERS})\b[,.:!]? )*(?:{opening})|{anywhere})\b")
 
 
-# Said to the agent, not in passing: "the valve never sticks", "it must be the valve", "no idea", "what is wrong" steer nothing.
+# One idea to a line. Said to the agent, not in passing: "the valve never sticks", "it must be the valve", "no idea" steer nothing.
 RULE = cue_pattern(
-    r"(?:never|do not|don't)(?! (?:mind|you|we|they|i|know|think|see|seen|worry|care|get|understand)\b)|always|make sure|be careful|only|avoid|keep"
-    r"|no (?:new|more|other)|without|from (?:now|here) on|under no circumstances|no matter|whatever you do|hands off|stick to|ask me",
+    r"(?:never|do not|don't|dont)(?! (?:mind|you(?! dare)|we|they|i|know|think|see|seen|worry|care|get|understand)\b)|always|no matter"
+    r"|whatever you do|make sure|be careful|only|avoid|keep(?! going)|without|refrain|no (?:new|more|other|\w+ (?:in|on|to|from))"
+    r"|stick to|ask me|hands off"
+    r"|from (?:now|here) on|under no circumstances",
     r"(?:you|we|they|everything|everyone|nobody|nothing|anything) (?:(?:should|must|may|can|shall|have to|has to) )?never(?! know)"
-    r"|(?:you|we|they|everything|everyone) (?:(?:should|must|shall|have to) )?always(?! had)|nobody|every \w+ (?:needs|gets|has)"
+    r"|(?:you|we|they|everything|everyone) (?:(?:should|must|shall|have to) )?always(?! had)|nobody|every [^.,;]{1,30} (?:needs|gets|has)"
     r"|must(?:n't| not| never| always| stay| keep| remain)|(?<!it )(?<!that )(?<!this )(?<!there )must (?!have|not)\w+"
-    r"|(?:may|should|shall|ought to|can) not be|(?:can't|cannot|shouldn't|should never) be|(?:you|we) (?:may|should|shall) (?:not|never)"
-    r"|(?:has|have|needs?) to (?:be|stay|remain|keep)|i (?:do not|don't|never|only) want|(?:is|are|stays?) (?:forbidden|off limits|not allowed|frozen)"
-    r"|leave [^.,;]{1,40} (?:alone|untouched)|as (?:it|they) (?:is|are)|important that"
+    r"|(?:has|have|needs?) to (?:be|stay|remain|keep)|important that|at all times"
+    r"|(?:may|should|shall|ought to|can|is|are) not(?: to)? be|(?:can't|cannot|shouldn't) be"
+    r"|(?:should|may|shall) never|(?:you|we) (?:may|should|shall) not"
+    r"|i (?:do not|don't|never|only) want|(?:is|are|stays?) (?:forbidden|off limits|not allowed|frozen)"
+    r"|leave [^.,;]{1,40} (?:alone|untouched)|as (?:it|they) (?:is|are)"
     r"|niemals|auf keinen fall|darf(?:st)? nicht|dürfen nicht|jamais|il ne faut pas|nunca|jamás|no debes",
 )
 CORRECTION = cue_pattern(
-    r"no(?=[,.:;!-]|$| (?:no|not|don't|that|this|it|the|use|take|i|we|you)\b)|nope|nein|non|falsch|stop|wait|hold on|actually|undo|revert|restore"
-    r"|not (?!sure|yet|bad|only|really|urgent|a\b|now)\w+|put [^.,;]{1,40} back|rather",
-    r"(?<!what is )(?<!what's )(?<!went )wrong(?! or)|(?:that|this|it)(?:'s| is| was|) ?(?:not|isn't|wasn't) (?:what|right|how|correct|the|my|it)"
-    r"|not what i|i (?:said|meant|asked for)|i (?:didn't|did not|never) (?:ask|say|said|mean|want)|instead|undo (?:that|this|it|the)|still (?:not|fails|broken)"
-    r"|(?:didn't|doesn't|does not|did not) work|you (?:forgot|missed|misread|misunderstood|broke|ignored|removed|deleted|got)"
-    r"|(?:that|this|it) (?:just )?broke|(?:put|bring|change|roll) (?:it|that|this|them) back|go back to"
+    r"no(?=[,.:;!-]|$| (?:no|not|don't|that|this|it|the|use|take|i|we|you)\b)|nope|nah|oops|nein|non|falsch|stop|wait|hold on|actually|rather"
+    r"|not (?!sure|yet|bad|only|really|urgent|a\b|now)\w+|undo|revert|restore|put [^.,;]{1,40} back",
+    r"(?<!what is )(?<!what's )(?<!went )wrong(?! or)|(?:didn't|doesn't|does not|did not) work|still (?:not|fails|broken)"
+    r"|(?:that|this|it)(?:'s| is| was|) ?(?:not|isn't|wasn't) (?:what|right|how|correct|the|my|it)|not what i"
+    r"|i (?:said|meant|wanted|asked for)|i (?:didn't|did not|never) (?:ask|say|said|mean|want)|instead|supposed to"
+    r"|you (?:forgot|missed|misread|misunderstood|broke|ignored|removed|deleted|got)|(?:that|this|it) (?:just )?broke"
+    r"|undo (?:that|this|it|the)|(?:bring|change|roll) [^.,;]{1,30} back|go back to"
     r"|stattdessen|das ist falsch|au lieu de|c'est faux|en lugar de|en vez de",
 )
 CHOICE = cue_pattern(
-    r"take(?! (?:a|care|into|over)\b)|pick(?! up)|choose|prefer|we (?:take|pick|choose)|we'll (?:use|go|take)|wir nehmen|nehmen wir|on prend|prenons|vamos con"
-    r"|yes to|[^.,;:]{1,30} it is(?=\.|$)",
-    r"let(?:'s| us) (?:go (?:with|for)|use|take|keep|stick|do)|(?:go|stick|stay|ahead) with|go for|i(?:'d| would)? (?:prefer|rather|choose|pick)"
-    r"|i (?:chose|picked|decided)|decided|option [a-d1-9]|settled? on|agreed|sounds good|(?:is|like [^.,;]{1,30}) (?:better|more)"
-    r"|the (?:first|second|third|last|other|latter|former) (?:one|option|variant|way|approach)|lieber|je préfère|prefiero",
+    r"take(?! (?:a|care|into|over)\b)|pick(?! up)|choose|prefer|we (?:take|pick|choose)|we'll (?:use|go|take)"
+    r"|yes to|[^.,;:]{1,30} it is(?=\.|$)|wir nehmen|nehmen wir|on prend|prenons|vamos con",
+    r"let(?:'s| us) (?:go (?:with|for)|use|take|keep|stick|do|try)|(?:go|stick|stay|ahead) with|go for"
+    r"|i(?:'d| would)? (?:prefer|rather|choose|pick|say)|i (?:chose|picked|decided)|decided|settled? on|agreed|sounds good"
+    r"|option [a-d1-9]|the (?:first|second|third|last|other|latter|former) (?:one|option|variant|way|approach)"
+    r"|(?:is|like [^.,;]{1,30}) (?:better|more)|lieber|je préfère|prefiero",
 )
 CUE_CHARS = 4_000  # of a prompt's line, how much is searched for them; what follows is mostly pasted
 
@@ -146,8 +152,10 @@ def written_by_mcp(call: cc.Call) -> str:
 
 def changed_lines(joined: cc.JoinedCall) -> tuple[int, int]:
     """Lines (added, removed) by an edit: from the patch the client noted, else from the call."""
-    detail = cc.mapping(joined.result.read().detail) if joined.result else {}
-    lines = [line for hunk in cc.array(detail.get("structuredPatch")) for line in cc.array(cc.mapping(hunk).get("lines")) if isinstance(line, str)]
+    patch = joined.result.record.lone_value("structuredPatch") if joined.result else []
+    if patch is None and joined.result:
+        patch = cc.mapping(joined.result.read().detail).get("structuredPatch")
+    lines = [line for hunk in cc.array(patch) for line in cc.array(cc.mapping(hunk).get("lines")) if isinstance(line, str)]
     if lines:
         return sum(line.startswith("+") for line in lines), sum(line.startswith("-") for line in lines)
     whole = joined.call.argument("content", "new_source")
@@ -341,7 +349,7 @@ class Cue(NamedTuple):
 
 def cue(line: str) -> Cue:
     """The strongest cue in the head of a prompt's line."""
-    said = f". {line[:CUE_CHARS].lower()}"
+    said = f". {line[:CUE_CHARS].lower()}".replace("’", "'")
     for strength, pattern in ((3, RULE), (3, CORRECTION), (2, CHOICE)):
         if found := pattern.search(said):
             return Cue(strength, found.end() - 2)
@@ -692,7 +700,7 @@ class Layout:
         items, day = [], ""
         for rank, exchange in zip(cc.evenly(len(spoken)), spoken):
             date, _, hour = clock(exchange.record.timestamp).partition(" ")
-            plain = exchange.prompt.how == "typed" and self.weights[exchange.n] < 1
+            plain = exchange.prompt.how == "typed" and self.weights[exchange.n] < 1 and "[image]" not in exchange.prompt.text
             tier = 0 if self.cues[exchange.n].strength else 2 if plain else 1
             items.append(cc.Item(tier + rank, self.render_prompt(exchange, tier, hour if date == day else f"{date} {hour}")))
             day = date
