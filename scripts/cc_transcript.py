@@ -121,7 +121,7 @@ def all_folders() -> list[str]:
     for root in projects_roots():
         try:
             with os.scandir(root) as entries:
-                found += sorted(entry.path for entry in entries if entry.is_dir(follow_symlinks=False) or (entry.is_symlink() and os.path.isdir(entry.path)))
+                found += sorted(entry.path for entry in entries if os.path.isdir(entry.path))
         except OSError:
             continue
     return found
@@ -485,6 +485,20 @@ class Record:
             self.own_calls = [block for block in self.known_blocks if isinstance(block, Call)]
         if Result in kinds:
             self.own_results = [block for block in self.known_blocks if isinstance(block, Result)]
+
+    def lone_value(self, key: str) -> Any:
+        """The value of a key that stands once in the line, read without the rest, which may be a whole file; None where that cannot be told.
+
+        The byte test is sound: inside a JSON string a quote is always escaped, so it only ever meets a key.
+        """
+        data, mark = self.transcript.read(self.offset, self.size), f'"{key}":'.encode()
+        _, found, after = data.partition(mark)
+        if not found or mark in after or data.count(b'"parentUuid":') != 1:  # several keys, or records glued together
+            return None
+        try:
+            return DECODER.raw_decode(after.lstrip().decode("utf-8", "replace"))[0]
+        except (ValueError, RecursionError):
+            return None
 
     def texts(self) -> list[str]:
         """The texts of its text blocks."""
