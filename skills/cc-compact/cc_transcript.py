@@ -1392,11 +1392,14 @@ SECRETS = (  # patterns are compiled when a hint is met: most texts hold none
     ),
 )
 HINTS = tuple(dict.fromkeys(hint for secret in SECRETS for hint in secret.hints))
+SHORTEST_SECRET = 10  # units, with what it is assigned to
 ASSIGNED = frozenset(("secret", "authorization"))  # of these a colon or an equals sign is part
 
 
 def mask(text: str) -> str:
     """`text` with credentials replaced by `[masked: kind]`; hashes, UUIDs and prose stay."""
+    if len(text) < SHORTEST_SECRET:
+        return text
     lowered = text.lower()
     if not any(map(lowered.__contains__, HINTS)):
         return text
