@@ -73,6 +73,17 @@ WEAK_CUES = (  # what people also say without setting a rule, correcting or choo
     "the {a} {n} always {v} on the {d}th",
     "let's go through the {n} once more",
     "the {n} never gets {a} that way, as far as I know",
+    "you never know with a {a} {n}",
+    "no idea why the {a} {n} {v} it",
+    "we must have seen {d} {n}s by now",
+    "I always forget where the {n} is",
+    "wrong or not, the {n} {v} the {n}",
+    "don't you find the {n} {a}?",
+    "what is wrong with the {a} {n}?",
+    "no rush with the {n}",
+    "never mind the {n}",
+    "take a look at the {a} {n}",
+    "that is not urgent, the {n} {v} it anyway",
 )
 RULES = (  # the first four in every session
     "never touch the {m} folder",
@@ -81,20 +92,54 @@ RULES = (  # the first four in every session
     "don't rename the {m} table",
     "from now on never write {m} in upper case",
     "do not add a dependency on {m}",
+    "the {m} header must be in every file",
+    "the {m} table must not be renamed",
+    "please always run {m} first",
+    "ok, but never touch {m} without asking",
+    "we must keep {m} as it is",
+    "I don't want {m} renamed",
+    "remember, always close {m} at the end",
+    "{m} has to stay backwards compatible",
+    "nobody touches {m} without my ok",
+    "no new dependencies in {m}",
+    "avoid {m} wherever you can",
+    "leave the {m} parser alone",
+    "{m} can't be changed, customers rely on it",
+    "bitte niemals {m} ändern",
 )
-CORRECTIONS = (
+CORRECTIONS = (  # the first three in every session
     "no, the {m} parser is the right one",
     "that's wrong, use {m} instead",
     "stop, not that one, I meant {m}",
     "no, not like this: {m} goes first",
     "that is not what I asked for, I wanted {m}",
     "wrong file, it is {m}",
+    "hm, no. take {m}",
+    "that broke {m}, put it back",
+    "I said {m}, not the other one",
+    "you forgot {m}",
+    "undo that, {m} was right",
+    "this isn't what I wanted, {m} please",
+    "not {m}, the other one",
+    "hold on, {m} is not the problem",
+    "go back to {m}",
+    "why did you change {m}? revert it",
+    "nein, {m} kommt zuerst",
 )
-CHOICES = (
+CHOICES = (  # the first one in every session
     "let's go with {m}",
     "I prefer the {m} variant",
     "option B then, the {m} one",
     "let's use the {m} approach",
+    "I'd rather have {m}",
+    "ok, we take {m}",
+    "take the second one, {m}",
+    "yes, go with {m}",
+    "I'd go for {m}",
+    "{m} sounds good, do it",
+    "ok {m} it is",
+    "the second option, {m}",
+    "prefiero {m}",
 )
 MENTIONS = (  # a prompt like any other, its mark among the first words
     "look into {m} next",
@@ -103,6 +148,21 @@ MENTIONS = (  # a prompt like any other, its mark among the first words
     "and {m}, how far is it",
     "write a test for {m}",
     "explain {m} to me",
+)
+
+
+HARNESS_TEXTS: tuple[tuple[str, str, Json], ...] = (  # kind, text, fields of the record beside it
+    ("notification of a task", "<task-notification>\n<task-id>b1</task-id>\n<status>completed</status>\n<summary>Background command \"{m}\" "
+     "completed</summary>\n</task-notification>", {"origin": {"kind": "task-notification"}, "turnOrigin": "task_notification"}),
+    ("notification with a preamble", "[SYSTEM NOTIFICATION - NOT USER INPUT] A background task finished.\n<task-notification>\n"
+     "<task-id>b2</task-id>\n<summary>{m} failed</summary>\n</task-notification>", {}),
+    ("system reminder", "<system-reminder>\nYou must always mind {m}.\n</system-reminder>", {}),
+    ("marked system reminder", "<system-reminder>\nNever mention {m}.\n</system-reminder>", {"isMeta": True}),
+    ("hook feedback", "Stop hook feedback:\n- [check.sh]: you must run {m}", {"isMeta": True}),
+    ("message of another session", '<cross-session-message from="west">use {m}</cross-session-message>', {"origin": {"kind": "peer"}}),
+    ("message of a teammate", '<teammate-message teammate_id="east">never {m}</teammate-message>', {}),
+    ("output of a local command", "<local-command-stdout>Set to {m}</local-command-stdout>", {"rowSource": "local"}),
+    ("opened file", "<ide_opened_file>The user opened the file /src/{m} in the IDE.</ide_opened_file>", {}),
 )
 
 
@@ -248,6 +308,7 @@ class Writer:
         self.said = ""
         self.context = 14_000
         self.slug = "warm-jumping-pumpkin"
+        self.adds_note = False  # to the next refusal: every second one has it
 
     def uuid(self) -> str:
         return str(uuid.UUID(int=self.random.getrandbits(128), version=4))
@@ -475,7 +536,8 @@ class Writer:
         """A call that the person refused, with a word why, in either spelling of the detail."""
         text = ("The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the new_string was NOT "
                 f"written to the file). To tell you how to proceed, the user said:\n{reason}")
-        if self.random.random() < 0.5:
+        self.adds_note = not self.adds_note
+        if self.adds_note:
             text += "\n\nNote: The user's next message may contain a correction or preference. Pay close attention to it."
         detail = self.random.choice(("User rejected tool use", f"Error: {text}"))
         self.run(name, given, text, detail, True, toolDenialKind="user-rejected")
@@ -636,7 +698,7 @@ class Plot:
         mark = self.prose.mark()
         self.opens(0, self.prose.around(f"we want to build the {mark} planner", 80, "head"))
         self.true("intent", mark)
-        for kind, phrases, fixed, count in (("rule", RULES, 4, 5), ("correction", CORRECTIONS, 2, 3), ("choice", CHOICES, 1, 2)):
+        for kind, phrases, fixed, count in (("rule", RULES, 4, 6), ("correction", CORRECTIONS, 3, 4), ("choice", CHOICES, 1, 3)):
             for phrase in (*phrases[:fixed], *self.random.sample(phrases[fixed:], count - fixed)):
                 self.plan_pivot(kind, phrase.replace("{m}", self.prose.mark()))
         for _ in range(10):
@@ -772,8 +834,8 @@ class Plot:
         for at in self.moments(2, 0.1, 0.9):
             mark, commit = prose.mark(), f"c{sha(5)}7"
             printed = f"[{writer.branch} {commit}] Add {mark}\n 2 files changed"
-            made = {"commit": {"sha": commit, "kind": "committed"}}
-            self.happen(at, partial(writer.bash, f'git add -A && git commit -m "Add {mark}"', printed, gitOperation=made))
+            done = {"commit": {"sha": commit, "kind": "committed"}}
+            self.happen(at, partial(writer.bash, f'git add -A && git commit -m "Add {mark}"', printed, gitOperation=done))
             self.true("commit", commit, "outcomes")
             self.true("commit subject", mark, "outcomes")
         failed, pushed, number = prose.mark(), prose.mark().lower(), self.random.randint(1000, 9999)
@@ -841,9 +903,8 @@ class Plot:
         for at in self.moments(2, 0.0, 0.6):
             self.happen(at, partial(writer.bash_fails, f"grep -rn {self.random.choice(NOUNS)}_{self.random.randint(10, 99)} lib", "", 1))
         mark, error = prose.mark(), prose.mark()
-        at = self.moment(0.96)
         printed = f"{prose.text(30)}\nerror[E0308]: mismatched types in {error}\n{prose.text(10)}"
-        self.happen(at, partial(writer.bash_fails, f"cargo build --package {mark}", printed, 101))
+        self.events[self.moment(0.96)].append(partial(writer.bash_fails, f"cargo build --package {mark}", printed, 101))
         self.true("last failed command", mark, "problems")
         self.true("error of the last failed command", error, "problems")
 
@@ -872,36 +933,14 @@ class Plot:
     def plan_harness(self) -> None:
         """Texts in the person's or the agent's role that are neither's, and copies of texts that only saved requests hold."""
         writer = self.writer
-        for kind, event in (
-            ("notification of a task", lambda mark: writer.harness("<task-notification>\n<task-id>b1</task-id>\n<status>completed</status>\n"
-                                                                   f"<summary>Background command \"{mark}\" completed</summary>\n"
-                                                                   "</task-notification>",
-                                                                   {"origin": {"kind": "task-notification"}, "turnOrigin": "task_notification"})),
-            ("notification with a preamble", lambda mark: writer.harness(
-                "[SYSTEM NOTIFICATION - NOT USER INPUT] A background task finished.\n<task-notification>\n<task-id>b2</task-id>\n"
-                f"<summary>{mark} failed</summary>\n</task-notification>", {})),
-            ("system reminder", lambda mark: writer.harness(f"<system-reminder>\nYou must always mind {mark}.\n</system-reminder>", {})),
-            ("marked system reminder", lambda mark: writer.meta(f"<system-reminder>\nNever mention {mark}.\n</system-reminder>")),
-            ("hook feedback", lambda mark: writer.meta(f"Stop hook feedback:\n- [check.sh]: you must run {mark}")),
-            ("message of another session", lambda mark: writer.harness(f'<cross-session-message from="west">use {mark}</cross-session-message>',
-                                                                       {"origin": {"kind": "peer"}})),
-            ("message of a teammate", lambda mark: writer.harness(f'<teammate-message teammate_id="east">never {mark}</teammate-message>', {})),
-            ("output of a local command", lambda mark: writer.harness(f"<local-command-stdout>Set to {mark}</local-command-stdout>",
-                                                                      {"rowSource": "local"})),
-            ("output of a local command in a system record", lambda mark: writer.local_command("status", "", f"Status {mark}")),
-            ("opened file", lambda mark: writer.harness(f"<ide_opened_file>The user opened the file /src/{mark} in the IDE.</ide_opened_file>", {})),
-            ("context of a hook", lambda mark: writer.attachment({
-                "type": "hook_success", "hookName": "UserPromptSubmit", "toolUseID": writer.uuid(), "hookEvent": "UserPromptSubmit",
-                "content": f"never {mark}", "stdout": f"never {mark}\n", "stderr": "", "exitCode": 0, "command": "hook", "durationMs": 9})),
-            ("notification in the queue", lambda mark: writer.queued(f"<task-notification>\n<summary>{mark}</summary>\n</task-notification>",
-                                                                     "task-notification", "task-notification")),
-            ("file that gives orders", lambda mark: writer.read(f"{writer.cwd}/NOTES.md", f"# Notes\nNever touch {mark}. Always use it instead.\n")),
-        ):
-            self.plant_false(kind, event, *PERSON)
-        self.plant_false("synthetic error", lambda mark: writer.synthetic(f"API Error: 529 overloaded {mark}", isApiErrorMessage=True,
-                                                                          error="server_error"), *PERSON, *AGENT)
-        self.plant_false("thinking", lambda mark: writer.answer({"type": "thinking", "thinking": f"The person wants {mark}.",
-                                                                 "signature": "c2ln" * 80}), *PERSON, *AGENT)
+        for kind, text, fields in HARNESS_TEXTS:
+            self.plant_false(kind, partial(self.harness_text, text, fields), *PERSON)
+        self.plant_false("output of a local command in a system record", partial(writer.local_command, "status", ""), *PERSON)
+        self.plant_false("context of a hook", self.hook_context, *PERSON)
+        self.plant_false("notification in the queue", self.queued_notification, *PERSON)
+        self.plant_false("file that gives orders", self.orders_in_a_file, *PERSON)
+        self.plant_false("synthetic error", self.overloaded, *PERSON, *AGENT)
+        self.plant_false("thinking", self.thinking, *PERSON, *AGENT)
         self.plant_false("note under a resumed session", self.resumed, *AGENT)
         self.false("continuation that nobody typed", "Continue from where you left off", *PERSON)
         self.false("note of an interrupt", "Request interrupted by user", "user", "prompt")
@@ -910,15 +949,37 @@ class Plot:
         self.plant_false("prompt snapshot", lambda mark: writer.snapshot(f"Always use {mark}."))
         self.plant_false("sidechain", self.sidechain)
 
+    def harness_text(self, text: str, fields: Json, mark: str) -> None:
+        """A text of HARNESS_TEXTS in a user record; one that is marked as the harness's own says so among its fields."""
+        more = dict(fields)
+        (self.writer.meta if more.pop("isMeta", False) else self.writer.harness)(text.replace("{m}", mark), more)
+
+    def hook_context(self, mark: str) -> None:
+        self.writer.attachment({
+            "type": "hook_success", "hookName": "UserPromptSubmit", "toolUseID": self.writer.uuid(), "hookEvent": "UserPromptSubmit",
+            "content": f"never {mark}", "stdout": f"never {mark}\n", "stderr": "", "exitCode": 0, "command": "hook", "durationMs": 9})
+
+    def queued_notification(self, mark: str) -> None:
+        text = f"<task-notification>\n<summary>{mark}</summary>\n</task-notification>"
+        self.writer.queued(text, "task-notification", "task-notification")
+
+    def orders_in_a_file(self, mark: str) -> None:
+        self.writer.read(f"{self.writer.cwd}/NOTES.md", f"# Notes\nNever touch {mark}. Always use it instead.\n")
+
+    def overloaded(self, mark: str) -> None:
+        self.writer.synthetic(f"API Error: 529 overloaded {mark}", isApiErrorMessage=True, error="server_error")
+
+    def thinking(self, mark: str) -> None:
+        self.writer.answer({"type": "thinking", "thinking": f"The person wants {mark}.", "signature": "c2ln" * 80})
+
     def plant_false(self, kind: str, event: Callable[[str], object], *within: str) -> None:
         """Something that happens among the calls of an exchange, and its mark where it must not stand."""
         mark = self.prose.mark()
-        self.happen(self.moment(), partial(self.work_and, event, mark))
+        self.happen(self.moment(), self.writer.work, partial(self.do, event, mark))
         self.false(kind, mark, *within)
 
-    def work_and(self, event: Callable[[str], object], mark: str) -> None:
-        """An ordinary call, then the event."""
-        self.writer.work()
+    @staticmethod
+    def do(event: Callable[[str], object], mark: str) -> None:
         event(mark)
 
     def resumed(self, mark: str) -> None:

@@ -13,8 +13,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
 import cc_transcript as cc
 import pytest
+from planted import planted_session, write_session
 
 TESTS = Path(__file__).parent
 COMPACT = TESTS.parent / "skills/cc-compact/compact_session.py"
@@ -108,6 +111,16 @@ def reports_of(compact: ModuleType, path: Path, monkeypatch: pytest.MonkeyPatch)
     with monkeypatch.context() as slow_path:
         slow_path.setattr(cc.Transcript, "take_line", lambda transcript, offset, data, eager=None: real(transcript, offset, data, cc.WHOLE))
         return quick, report()
+
+
+def compare_lone_values(path: Path) -> int:
+    """Read each result's patch alone and with the whole line. Returns how many were found alone."""
+    found = 0
+    for record in cc.read_transcript(str(path)).records:
+        alone = record.lone_value("structuredPatch")
+        assert alone is None or alone == cc.mapping(record.fields().get("toolUseResult")).get("structuredPatch")
+        found += alone is not None
+    return found
 
 
 def damaged(data: bytes, seed: int) -> bytes:
@@ -252,3 +265,24 @@ def test_a_line_made_to_mislead(name: str, padding: int, eager: int, tmp_path: P
     path = tmp_path / "s.jsonl"
     path.write_bytes((before + line + after).encode("utf-8"))
     compare_readings(path)
+
+
+def test_a_patch_read_alone_is_the_one_in_the_whole_line(tmp_path: Path) -> None:
+    found = sum(compare_lone_values(path) for path in SOURCES if "subagents" not in path.parts)
+    session = planted_session(3, 60)
+    assert compare_lone_values(write_session(session, tmp_path / f"{session.id}.jsonl")) > 20
+    assert found > 10
+
+
+@pytest.mark.parametrize("line", [
+    b'{"parentUuid":null,"uuid":"a","type":"user","toolUseResult":{"structuredPatch":[1],"x":{"structuredPatch":[2]}}}',
+    b'{"parentUuid":null,"uuid":"a","type":"user","to{"parentUuid":null,"uuid":"b","type":"user","toolUseResult":{"structuredPatch":[1]}}',
+    b'{"parentUuid":null,"uuid":"a","type":"user","toolUseResult":{"structuredPatch":[1,}}',
+    b'{"parentUuid":null,"uuid":"a","type":"user","toolUseResult":{"content":"\\"structuredPatch\\":[1]"}}',
+], ids=["twice", "glued", "damaged", "quoted"])
+def test_what_cannot_be_told_alone_is_not(tmp_path: Path, line: bytes) -> None:
+    path = tmp_path / "one.jsonl"
+    path.write_bytes(line + b"\n")
+    with open(path, "rb") as file:
+        record = cc.Record(cc.Transcript(str(path), file), 0, len(line), "user", "a", None, False, "")
+        assert record.lone_value("structuredPatch") is None

@@ -31,26 +31,54 @@ FINAL_HINT = 80  # of the last answer, what is said in its exchange
 FINAL_CHARS = 6_000  # the last answer is shown in full up to here
 LINE_CHARS = 240  # a one-line entry
 EDITORS = frozenset(("Edit", "Write", "MultiEdit", "NotebookEdit"))
+SUMMARY_PREAMBLE = re.compile(r"\AThis session is being continued from a previous conversation.{0,200}?:\s*(?:Summary:\s*)?", re.S)
 PICTURE_MARK = re.compile(r"\[Image #\d+\] ?")  # the client's place-holder; the picture itself is shown as [image]
-SUBJECTS = "you|we|they|everything|nobody|nothing|anything"
-RULE = re.compile(  # said as an order, not in passing ("the valve never sticks", "I don't see why")
-    r"(?:^|[.!?:;,)] |[-*] )(?:and |but |so |also |please |then |oh )*"
-    r"(?:never|always|do not|don't|make sure|from now on|under no circumstances|no matter what)\b"
-    rf"|\b(?:{SUBJECTS}) (?:should |must |may |can |shall |have to |has to )?(?:never|always|must|mustn't|must not)\b"
-    r"|\bmust (?:not|never|always|stay|keep|remain)\b|\b(?:is|are) (?:forbidden|off limits|not allowed)\b",
-    re.I,
+OPENERS = "and|but|so|also|please|then|oh|ok|okay|yes|yeah|well|hmm|hm|ah|sorry|hey|why"  # what people put before what they say
+
+
+def cue_pattern(opening: str, anywhere: str) -> re.Pattern[str]:
+    """A pattern for words that steer where they open a clause, and for others that do so wherever they stand.
+
+    It reads lower case with ". " before it, and begins with a literal blank: so it is tried between words only, which makes it fast.
+    """
+    return re.compile(rf" (?:(?<=[.!?:;,)(*•-] )(?:(?:{OPENERS})\b[,.:!]? )*(?:{opening})|{anywhere})\b")
+
+
+# One idea to a line. Said to the agent, not in passing: "the valve never sticks", "it must be the valve", "no idea" steer nothing.
+RULE = cue_pattern(
+    r"(?:never|do not|don't|dont)(?! (?:mind|you(?! dare)|we|they|i|know|think|see|seen|worry|care|get|understand)\b)|always|no matter"
+    r"|whatever you do|make sure|be careful|only|avoid|keep(?! going)|without|refrain|no (?:new|more|other|\w+ (?:in|on|to|from))"
+    r"|stick to|ask me|hands off"
+    r"|from (?:now|here) on|under no circumstances",
+    r"(?:you|we|they|everything|everyone|nobody|nothing|anything) (?:(?:should|must|may|can|shall|have to|has to) )?never(?! know)"
+    r"|(?:you|we|they|everything|everyone) (?:(?:should|must|shall|have to) )?always(?! had)|nobody|every [^.,;]{1,30} (?:needs|gets|has)"
+    r"|must(?:n't| not| never| always| stay| keep| remain)|(?<!it )(?<!that )(?<!this )(?<!there )must (?!have|not)\w+"
+    r"|(?:has|have|needs?) to (?:be|stay|remain|keep)|important that|at all times"
+    r"|(?:may|should|shall|ought to|can|is|are) not(?: to)? be|(?:can't|cannot|shouldn't) be"
+    r"|(?:should|may|shall) never|(?:you|we) (?:may|should|shall) not"
+    r"|i (?:do not|don't|never|only) want|(?:is|are|stays?) (?:forbidden|off limits|not allowed|frozen)"
+    r"|leave [^.,;]{1,40} (?:alone|untouched)|as (?:it|they) (?:is|are)"
+    r"|niemals|auf keinen fall|darf(?:st)? nicht|dürfen nicht|jamais|il ne faut pas|nunca|jamás|no debes",
 )
-CORRECTION = re.compile(
-    r"^\W*(no|nope|wrong|stop|wait|actually|not that|undo|revert)\b"
-    r"|\b(that's (?:wrong|not)|that is (?:wrong|not)|not what i|i said|instead|you (?:forgot|missed|broke))\b",
-    re.I,
+CORRECTION = cue_pattern(
+    r"no(?=[,.:;!-]|$| (?:no|not|don't|that|this|it|the|use|take|i|we|you)\b)|nope|nah|oops|nein|non|falsch|stop|wait|hold on|actually|rather"
+    r"|not (?!sure|yet|bad|only|really|urgent|a\b|now)\w+|undo|revert|restore|put [^.,;]{1,40} back",
+    r"(?<!what is )(?<!what's )(?<!went )wrong(?! or)|(?:didn't|doesn't|does not|did not) work|still (?:not|fails|broken)"
+    r"|(?:that|this|it)(?:'s| is| was|) ?(?:not|isn't|wasn't) (?:what|right|how|correct|the|my|it)|not what i"
+    r"|i (?:said|meant|wanted|asked for)|i (?:didn't|did not|never) (?:ask|say|said|mean|want)|instead|supposed to"
+    r"|you (?:forgot|missed|misread|misunderstood|broke|ignored|removed|deleted|got)|(?:that|this|it) (?:just )?broke"
+    r"|undo (?:that|this|it|the)|(?:bring|change|roll) [^.,;]{1,30} back|go back to"
+    r"|stattdessen|das ist falsch|au lieu de|c'est faux|en lugar de|en vez de",
 )
-CHOICE = re.compile(
-    r"\b(let's (?:go (?:with|for)|use|take|stick|do (?:it|that|this))"
-    r"|go with|i(?:'d| would)? prefer|we'll (?:use|go|take)|i (?:choose|chose|pick|decided)|decided"
-    r"|option [a-d1-9]|settle[d]? on|agreed)\b",
-    re.I,
+CHOICE = cue_pattern(
+    r"take(?! (?:a|care|into|over)\b)|pick(?! up)|choose|prefer|we (?:take|pick|choose)|we'll (?:use|go|take)"
+    r"|yes to|[^.,;:]{1,30} it is(?=\.|$)|wir nehmen|nehmen wir|on prend|prenons|vamos con",
+    r"let(?:'s| us) (?:go (?:with|for)|use|take|keep|stick|do|try)|(?:go|stick|stay|ahead) with|go for"
+    r"|i(?:'d| would)? (?:prefer|rather|choose|pick|say)|i (?:chose|picked|decided)|decided|settled? on|agreed|sounds good"
+    r"|option [a-d1-9]|the (?:first|second|third|last|other|latter|former) (?:one|option|variant|way|approach)"
+    r"|(?:is|like [^.,;]{1,30}) (?:better|more)|lieber|je préfère|prefiero",
 )
+CUE_CHARS = 4_000  # of a prompt's line, how much is searched for them; what follows is mostly pasted
 
 
 # ------------------------------------------------------------------------------------------------ what the report says
@@ -124,8 +152,10 @@ def written_by_mcp(call: cc.Call) -> str:
 
 def changed_lines(joined: cc.JoinedCall) -> tuple[int, int]:
     """Lines (added, removed) by an edit: from the patch the client noted, else from the call."""
-    detail = cc.mapping(joined.result.read().detail) if joined.result else {}
-    lines = [line for hunk in cc.array(detail.get("structuredPatch")) for line in cc.array(cc.mapping(hunk).get("lines")) if isinstance(line, str)]
+    patch = joined.result.record.lone_value("structuredPatch") if joined.result else []
+    if patch is None and joined.result:
+        patch = cc.mapping(joined.result.read().detail).get("structuredPatch")
+    lines = [line for hunk in cc.array(patch) for line in cc.array(cc.mapping(hunk).get("lines")) if isinstance(line, str)]
     if lines:
         return sum(line.startswith("+") for line in lines), sum(line.startswith("-") for line in lines)
     whole = joined.call.argument("content", "new_source")
@@ -319,20 +349,39 @@ class Cue(NamedTuple):
 
 def cue(line: str) -> Cue:
     """The strongest cue in the head of a prompt's line."""
+    said = f". {line[:CUE_CHARS].lower()}".replace("’", "'")
     for strength, pattern in ((3, RULE), (3, CORRECTION), (2, CHOICE)):
-        if found := pattern.search(line, 0, 4_000):
-            return Cue(strength, found.start())
+        if found := pattern.search(said):
+            return Cue(strength, found.end() - 2)
     return Cue(0, 0)
 
 
+def sentence_end(line: str, low: int, high: int) -> int:
+    """Where the last sentence that ends in that part of the line ends, 0 where none does."""
+    return max(line.rfind(mark, low, high) for mark in (". ", "! ", "? ")) + 1
+
+
 def gist(line: str, steering: int, limit: int) -> str:
-    """A prompt's line in `limit` units: from the words that steer (they stand at `steering`) where they would be cut off."""
+    """A prompt's line in `limit` units: from the sentence that steers (it does at `steering`) where that would be cut off, and
+    whole sentences where they fill half of it."""
     if len(line) <= limit:
         return line
-    if steering > limit // 4:
-        start = line.rfind(" ", 0, max(line.rfind(". ", 0, steering + 1) + 2, steering - limit // 8)) + 1
-        line = f"… {line[start:]}" if start else line
-    return line if len(line) <= limit else f"{cc.within(line, limit - 1)}…"
+    start = sentence_end(line, 0, steering)
+    if steering - start > limit // 2:  # a long sentence: some words before the cue have to do
+        start = line.rfind(" ", 0, steering - limit // 2)
+    line = f"… {line[start:].lstrip()}" if start > 0 else line
+    if len(line) <= limit:
+        return line
+    end = sentence_end(line, limit // 2, limit - 1)
+    return f"{line[:end]} …" if end else f"{cc.within(line, limit - 1)}…"
+
+
+def both_ends(line: str, limit: int) -> str:
+    """Head and tail of a prompt's line in `limit` units: without words that steer, what was asked may stand in either."""
+    if len(line) <= limit:
+        return line
+    head, tail = cc.within(line, limit // 2), cc.within(line[::-1], limit // 2 - len(" … "))[::-1]
+    return f"{head} … {tail}"
 
 
 MUCH_SAID = 4_000  # a prompt longer than that brought material with it, and weighs a point
@@ -430,9 +479,9 @@ class Layout:
             self.summary_section(),
             self.exchange_section("first", self.choice.first, 0.5),
             self.exchange_section("pivotal", self.choice.pivotal, 0.5),
-            self.exchange_section("last", self.choice.last, 0.5),
+            self.exchange_section("last", self.choice.last, 1),
             self.final_section(),
-            self.entries("decisions", "decision", facts.decisions, 8, len(facts.decisions), (36, 90, options.maxlen)),
+            self.entries("decisions", "decision", facts.decisions, 12, len(facts.decisions), (36, 90, options.maxlen)),
             self.entries("open-tasks", "task", facts.tasks, 5, len(facts.tasks), (30, 60, LINE_CHARS), {"done": facts.tasks_done or None}),
             self.file_section(),
             self.entries("outcomes", "outcome", facts.outcomes, 6, len(facts.outcomes), (40, 70, LINE_CHARS)),
@@ -566,11 +615,11 @@ class Layout:
             )
             if exchange.shell_output:
                 user += cc.element("shell-output", "", self.quote.text(exchange.shell_output, cap // 2))
-            agent = "\n".join(filter(None, (cc.cut(opening, cap // 4) if cap >= 300 else "", cc.cut(final, cap))))
+            agent = "\n".join(filter(None, (cc.cut(opening, cap // 4) if cap >= 300 else "", cc.cut(final, cap) if cap >= cc.BOTH_ENDS else "")))
             if exchange is closing and len(final) > FINAL_HINT:  # it follows in full
                 agent = cc.shortened(final, FINAL_HINT)
             reply = cc.element("agent", self.quote.attributes({"calls": call_counts(exchange)}), agent.translate(cc.XML_ESCAPES))
-            if not agent and not exchange.calls:
+            if not final and not exchange.calls:
                 reply = "" if exchange.shell_output or exchange.interrupted else "<no-answer/>"
             return cc.element("exchange", head, user + reply) + "\n"
 
@@ -640,30 +689,34 @@ class Layout:
     def compaction_section(self) -> cc.Section:
         """The client's own last summary."""
         summary = self.conversation.summaries[-1] if self.conversation.summaries else None
-        items = [cc.Item(0, self.text_item("\n".join(summary.texts())))] if summary else []
+        items = [cc.Item(0, self.text_item(SUMMARY_PREAMBLE.sub("", "\n".join(summary.texts()), 1)))] if summary else []
         return cc.Section(
             "compact-summary", self.quote.attributes({"ts": clock(summary.timestamp)}) if summary else "", items, 2, (60, 400, 4_000), len(items)
         )
 
     def timeline_section(self) -> cc.Section:
-        """Every prompt in a line; the steering ones are kept first and longest, the others thinned evenly."""
+        """Every prompt in a line; where not all fit, plain typed ones are thinned first, those that steer last, evenly."""
         spoken = [exchange for exchange in self.exchanges if exchange.n]
-        spread = cc.evenly(len(spoken))
         items, day = [], ""
-        for rank, exchange in zip(spread, spoken):
+        for rank, exchange in zip(cc.evenly(len(spoken)), spoken):
             date, _, hour = clock(exchange.record.timestamp).partition(" ")
-            items.append(
-                cc.Item(rank + (not self.cues[exchange.n].strength), self.render_prompt(exchange, hour if date == day else f"{date} {hour}"))
-            )
+            plain = exchange.prompt.how == "typed" and self.weights[exchange.n] < 1 and "[image]" not in exchange.prompt.text
+            tier = 0 if self.cues[exchange.n].strength else 2 if plain else 1
+            items.append(cc.Item(tier + rank, self.render_prompt(exchange, tier, hour if date == day else f"{date} {hour}")))
             day = date
-        return cc.Section("prompt-timeline", "", items, 16, (34, 34, LINE_CHARS), len(items))
+        return cc.Section("prompt-timeline", "", items, 16, (32, 32, LINE_CHARS), len(items))
 
-    def render_prompt(self, exchange: cc.Exchange, when: str) -> Callable[[int], str]:
-        """A prompt in one line; one that steers gets twice the room."""
-        head = self.quote.attributes({"n": exchange.n, "ts": when})
-        line, (strength, at) = self.lines[exchange.n], self.cues[exchange.n]
-        factor = 2 if strength else 1
-        return lambda cap: cc.element("prompt", head, gist(line, at, cap * factor).translate(cc.XML_ESCAPES)) + "\n"
+    def render_prompt(self, exchange: cc.Exchange, tier: int, when: str) -> Callable[[int], str]:
+        """A prompt in one line; one that is more than plain typed text gets twice the room."""
+        opening = f"<prompt{self.quote.attributes({'n': exchange.n, 'ts': when})}>"
+        line, at = self.lines[exchange.n], self.cues[exchange.n].at
+        escapes = {} if line.translate(cc.XML_ESCAPES) == line else cc.XML_ESCAPES  # rendered at many caps: most lines need none
+
+        def render(cap: int) -> str:
+            said = both_ends(line, cap * 2) if tier == 1 else gist(line, at, cap if tier else cap * 2)
+            return f"{opening}{said.translate(escapes) if escapes else said}</prompt>\n"
+
+        return render
 
     def call_section(self) -> cc.Section:
         """The last calls and what they gave back."""
