@@ -129,7 +129,7 @@ def all_folders() -> list[str]:
     for root in projects_roots():
         try:
             with os.scandir(root) as entries:
-                found += sorted(entry.path for entry in entries if entry.is_dir(follow_symlinks=False) or (entry.is_symlink() and os.path.isdir(entry.path)))
+                found += sorted(entry.path for entry in entries if os.path.isdir(entry.path))
         except OSError:
             continue
     return found
@@ -493,6 +493,20 @@ class Record:
             self.own_calls = [block for block in self.known_blocks if isinstance(block, Call)]
         if Result in kinds:
             self.own_results = [block for block in self.known_blocks if isinstance(block, Result)]
+
+    def lone_value(self, key: str) -> Any:
+        """The value of a key that stands once in the line, read without the rest, which may be a whole file; None where that cannot be told.
+
+        The byte test is sound: inside a JSON string a quote is always escaped, so it only ever meets a key.
+        """
+        data, mark = self.transcript.read(self.offset, self.size), f'"{key}":'.encode()
+        _, found, after = data.partition(mark)
+        if not found or mark in after or data.count(b'"parentUuid":') != 1:  # several keys, or records glued together
+            return None
+        try:
+            return DECODER.raw_decode(after.lstrip().decode("utf-8", "replace"))[0]
+        except (ValueError, RecursionError):
+            return None
 
     def texts(self) -> list[str]:
         """The texts of its text blocks."""
@@ -1386,11 +1400,14 @@ SECRETS = (  # patterns are compiled when a hint is met: most texts hold none
     ),
 )
 HINTS = tuple(dict.fromkeys(hint for secret in SECRETS for hint in secret.hints))
+SHORTEST_SECRET = 10  # units, with what it is assigned to
 ASSIGNED = frozenset(("secret", "authorization"))  # of these a colon or an equals sign is part
 
 
 def mask(text: str) -> str:
     """`text` with credentials replaced by `[masked: kind]`; hashes, UUIDs and prose stay."""
+    if len(text) < SHORTEST_SECRET:
+        return text
     lowered = text.lower()
     if not any(map(lowered.__contains__, HINTS)):
         return text
