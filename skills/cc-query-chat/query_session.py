@@ -12,6 +12,7 @@ Python 3.9 or newer, standard library only; reads, never writes.
 from __future__ import annotations
 
 import argparse
+import gc
 import heapq
 import os
 import re
@@ -37,6 +38,7 @@ LABEL_CHARS = 160
 WINDOW_CHARS = 30_000  # kept on both sides of a hit: wider than any credential, so none is parted before it is masked
 CHUNK_BYTES = 1 << 18  # of lines tested together
 DENSE_BYTES, DENSE_SHARE = 2 << 20, 0.7  # after so much, with so many lines passing, all are parsed: the test no longer pays
+COLLECT_BYTES = 32 << 20  # of transcripts read whole, after which their memory is taken back
 SPLIT_BYTES = 24 << 20  # below it a second process costs more than it saves
 MOST_HITS = 1_000  # of a pattern in one item; more says nothing for the ranking
 CLOSE_BYTES = 1 << 18  # of each file, how much of its end is looked through for words close to one that nowhere occurs
@@ -865,7 +867,7 @@ class Tally:
     """What was found so far: the best hits, all hits counted once, and in which sessions a row stands."""
 
     def __init__(self, keep: int) -> None:
-        self.keep, self.bytes, self.sessions, self.unreadable = keep, 0, 0, 0
+        self.keep, self.bytes, self.sessions, self.unreadable, self.read = keep, 0, 0, 0, 0
         self.hits: list[Hit] = []
         self.seen: dict[int, list[str]] = {}  # row -> sessions it was found in
         self.twins: dict[int, tuple[int, str]] = {}  # text at its time -> row and session
@@ -932,6 +934,11 @@ def search_target(target: Target, search: Search, tally: Tally) -> None:
         return
     with reader.transcript.file:
         search_records(reader, list(reader.records(candidates.offsets)), search, tally)
+    tally.read += candidates.size
+    if tally.read > COLLECT_BYTES:  # records and results point at each other, and nothing else frees circles here
+        del reader
+        tally.read = 0
+        gc.collect()
 
 
 def search_records(reader: Reader, records: list[cc.Record], search: Search, tally: Tally) -> None:
