@@ -652,7 +652,7 @@ class Reader:
 
     def __init__(self, target: Target, thinking: bool) -> None:
         self.target, self.thinking = target, thinking
-        self.transcript = cc.read_transcript(target.path)
+        self.transcript = cc.read_transcript(target.path, cc.LINKS_ONLY)
         self.conversation = cc.read_conversation(self.transcript)
         self.by_uuid = {record.uuid: record for record in self.transcript.records}
         self.live = {key_of(record) for record in self.conversation.live}
@@ -1620,7 +1620,7 @@ def last_time(path: str) -> float:
 
 def session_line(card: cc.Card, quote: cc.Quoter) -> str:
     """One session of the list."""
-    transcript = cc.read_transcript(card.path)
+    transcript = cc.read_transcript(card.path, cc.LINKS_ONLY)
     with transcript.file:
         prompts = sum(exchange.n > 0 for exchange in cc.read_conversation(transcript).exchanges)
     last = datetime.fromtimestamp(card.time, timezone.utc).strftime("%Y-%m-%d %H:%M") if card.time else None
