@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Optional
@@ -65,7 +65,7 @@ def matches(report: ElementTree.Element) -> list[str]:
 
 # ---------------------------------------------------------------------------------------------------------------- the cases
 
-SEARCHES: list[tuple[str, list[str], list[tuple[Optional[str], ...]]]] = [
+SEARCHES: list[tuple[str, list[str], Sequence[tuple[Optional[str], ...]]]] = [
     ("16-torn-tail/session.jsonl", ["second"], [("agent", "live", "2"), ("user", "live", "2")]),
     ("19-bom-crlf-nonobjects/session.jsonl", ["answer"], [("agent", "live", "2"), ("agent", "live", "1")]),
     ("20-unicode-line-breaks/session.jsonl", ['"right of the separator"'], [("agent", "live", "1")]),
