@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Optional
@@ -28,7 +28,9 @@ OWN = "0a0a0a0a-0000-4000-8000-00000000000a"
 
 
 def load_query() -> ModuleType:
-    """The script as a module that uses the canonical cc_transcript: most searches need no process of their own."""
+    """The script as a module that uses the canonical cc_transcript, once: most searches need no process of their own."""
+    if "query_under_test" in sys.modules:
+        return sys.modules["query_under_test"]
     spec = importlib.util.spec_from_file_location("query_under_test", QUERY)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
@@ -63,7 +65,7 @@ def matches(report: ElementTree.Element) -> list[str]:
 
 # ---------------------------------------------------------------------------------------------------------------- the cases
 
-SEARCHES: list[tuple[str, list[str], list[tuple[Optional[str], ...]]]] = [
+SEARCHES: list[tuple[str, list[str], Sequence[tuple[Optional[str], ...]]]] = [
     ("16-torn-tail/session.jsonl", ["second"], [("agent", "live", "2"), ("user", "live", "2")]),
     ("19-bom-crlf-nonobjects/session.jsonl", ["answer"], [("agent", "live", "2"), ("agent", "live", "1")]),
     ("20-unicode-line-breaks/session.jsonl", ['"right of the separator"'], [("agent", "live", "1")]),
