@@ -70,6 +70,7 @@ ANNOUNCED = frozenset(  # attachments that the client makes anew when they are m
 FILE_ATTACHMENTS = frozenset(("file", "directory", "edited_text_file"))  # what a tool would have read, cut like its output
 DROPPED_FIELDS = frozenset(("parentUuid", "isSidechain", "session_id", "sessionKind", "forkedFrom", "requestSessionId"))  # as /branch does
 OPAQUE_KEYS = frozenset(("signature", "data", "base64", "uuid", "id", "tool_use_id", "sessionId", "messageUuid", "requestId", "cwd", "type"))
+PLACE_FIELDS = ("userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch", "slug")  # the same on every row of a session
 REFERENCES = ("logicalParentUuid", "sourceToolAssistantUUID", "messageId", "leafUuid")
 
 Json = dict[str, Any]
@@ -81,15 +82,15 @@ Json = dict[str, Any]
 class Piece(NamedTuple):
     """A record that goes into the copy, or a part of one: where two answers share a row of results, it is parted.
 
-    `turn` is the number of its exchange in the source; `whole` whether nothing in it is cut; `calls` and `results` give the ids kept and
-    what they are called in the copy; `thinking` whether its thinking stays; `part` counts from 0.
+    `turn` is the number of its exchange in the source; `whole` whether nothing in it is cut; `ids` what its calls (of an assistant row)
+    or results (of a user row) are called in the copy, one after the other, None where one goes; `thinking` whether its thinking stays;
+    `part` counts from 0.
     """
 
     record: cc.Record
     turn: int
     whole: bool
-    calls: dict[str, str]
-    results: dict[str, str]
+    ids: tuple[Optional[str], ...]
     thinking: bool
     part: int
 
@@ -229,10 +230,11 @@ def carried(records: list[cc.Record], exact: bool, tally: Tally) -> list[cc.Reco
 
 
 class Answered(NamedTuple):
-    """A call, the result that belongs to it (None: it never came), and its id in the copy."""
+    """A call, the result that belongs to it (None: it never came) with its place among the results of its row, and the call's id in the copy."""
 
     call: cc.Call
     result: Optional[cc.Result]
+    place: int
     id: str
 
 
@@ -241,20 +243,19 @@ def answered_calls(records: list[cc.Record]) -> dict[str, list[Answered]]:
 
     An id that is used again gets one of its own: the API refuses a second result for one call.
     """
-    waiting: dict[str, deque[cc.Result]] = {}
+    waiting: dict[str, deque[tuple[cc.Result, int]]] = {}
     for record in sorted((record for record in records if record.kind == "user"), key=lambda record: record.line):
-        for result in record.results():
-            waiting.setdefault(result.call_id, deque()).append(result)
+        for place, result in enumerate(record.results()):
+            waiting.setdefault(result.call_id, deque()).append((result, place))
     used: set[str] = set()
     found: dict[str, list[Answered]] = {}
     for record in records:
         for call in record.calls() if record.kind == "assistant" else ():
             results = waiting.get(call.id) if call.id else None
-            result: Optional[cc.Result] = results.popleft() if results else None
+            given = results.popleft() if results else None
             fresh = next(name for name in names_like(call.id) if name not in used)
-            if result:
-                used.add(fresh)
-            found.setdefault(record.uuid, []).append(Answered(call, result, fresh))
+            used.add(fresh)
+            found.setdefault(record.uuid, []).append(Answered(call, given[0] if given else None, given[1] if given else 0, fresh))
     return found
 
 
@@ -298,16 +299,16 @@ class Pairing:
             if group[0].kind == "assistant":
                 self.add_answer(group, at > last)
             elif not group[0].results():
-                self.add(group[0], {}, {}, True)
+                self.add(group[0], (), True)
             else:
                 self.add_loose_results(group[0])
         return self.pieces
 
-    def add(self, record: cc.Record, calls: dict[str, str], results: dict[str, str], thinking: bool) -> None:
+    def add(self, record: cc.Record, ids: tuple[Optional[str], ...], thinking: bool) -> None:
         """One more piece, numbered where its record is parted."""
         self.turn = self.turns.get(record.uuid, self.turn)
         whole = self.exact or record.uuid in self.whole
-        self.pieces.append(Piece(record, self.turn, whole, calls, results, thinking and self.exact, self.parts[record.uuid]))
+        self.pieces.append(Piece(record, self.turn, whole, ids, thinking and self.exact, self.parts[record.uuid]))
         self.parts[record.uuid] += 1
 
     def add_answer(self, rows: list[cc.Record], at_end: bool) -> None:
@@ -317,10 +318,10 @@ class Pairing:
         open_calls = [answer for answer in answers if answer.result is None]
         told = [answer for answer in open_calls if at_end and answer.call.id and "fork_session.py" not in answer.call.argument("command")]
         for row in rows:
-            kept = {answer.call.id: answer.id for answer in self.answers.get(row.uuid, ()) if answer.result or answer in told}
-            self.add(row, kept, {}, len(told) == len(open_calls))
-        for record, results in by_record(answers):
-            self.add(record, {}, results, True)
+            ids = tuple(answer.id if answer.result or answer in told else None for answer in self.answers.get(row.uuid, ()))
+            self.add(row, ids, len(told) == len(open_calls))
+        for record, ids in by_record(answers):
+            self.add(record, ids, True)
         if told:
             content = [{"type": "tool_result", "content": INTERRUPTED, "is_error": True, "tool_use_id": answer.id} for answer in told]
             self.pieces.append(Made("interrupted", {"type": "user", "message": {"role": "user", "content": content}}, rows[-1]))
@@ -332,7 +333,7 @@ class Pairing:
         if record.uuid not in self.taken:
             self.tally.drop("results without a call", count=len(record.results()))
             if len(record.results()) < len(record.blocks):
-                self.add(record, {}, {}, True)
+                self.add(record, (), True)
 
 
 def is_spoken(record: cc.Record) -> bool:
@@ -340,15 +341,15 @@ def is_spoken(record: cc.Record) -> bool:
     return record.queued or (record.kind == "user" and not record.meta and any(isinstance(block, (cc.Text, cc.Image)) for block in record.blocks))
 
 
-def by_record(answers: list[Answered]) -> Iterator[tuple[cc.Record, dict[str, str]]]:
-    """The results of one answer by the record they stand in, in the order of the file."""
-    found: dict[str, dict[str, str]] = {}
+def by_record(answers: list[Answered]) -> Iterator[tuple[cc.Record, tuple[Optional[str], ...]]]:
+    """The rows that hold results of one answer, in the order of the file, with the new ids of those results."""
+    found: dict[str, dict[int, str]] = {}
     records: dict[str, cc.Record] = {}
     for record, answer in sorted(((answer.result.record, answer) for answer in answers if answer.result), key=lambda pair: pair[0].line):
         records[record.uuid] = record
-        found.setdefault(record.uuid, {})[answer.call.id] = answer.id
-    for uuid, results in found.items():
-        yield records[uuid], results
+        found.setdefault(record.uuid, {})[answer.place] = answer.id
+    for uuid, ids in found.items():
+        yield records[uuid], tuple(ids.get(place) for place in range(len(records[uuid].results())))
 
 
 # --------------------------------------------------------------------------------------------------------------- slimming
@@ -395,7 +396,8 @@ class Slimmer:
             elif isinstance(content, str):
                 content = self.cut(content)
             return self.counted({**block, "content": content}, block, "tool outputs cut")
-        return self.picture(block)
+        slim: Json = self.picture(block)
+        return slim
 
     def counted(self, slim: Json, block: Json, kind: str) -> Json:
         """`slim`, noted where it is smaller. Pictures in it have been counted already."""
@@ -438,8 +440,8 @@ class Slimmer:
         if isinstance(value, list):
             return [self.plain_detail(item) for item in value]
         if isinstance(value, dict):
-            is_data = not self.keep_images
-            return {key: "" if is_data and key in ("base64", "data") and isinstance(item, str) else self.plain_detail(item) for key, item in value.items()}
+            dropped = () if self.keep_images else ("base64", "data")
+            return {key: "" if key in dropped and isinstance(item, str) else self.plain_detail(item) for key, item in value.items()}
         return value
 
 
@@ -456,6 +458,8 @@ class Copier:
         self.parent: Optional[str] = None
         self.firsts = {piece.record.uuid: piece for piece in plan.pieces if isinstance(piece, Piece) and not piece.part}
         self.answer, self.answer_from = "", 0
+        self.written: set[str] = set()
+        self.speaks = False  # whether a row of the two roles is written
 
     def uuid(self, uuid: str, part: int) -> str:
         """The uuid of a row: its own, and a new one for further parts of it."""
@@ -467,6 +471,8 @@ class Copier:
             row = self.made_row(piece) if isinstance(piece, Made) else self.row(piece)
             if row is not None:
                 row["parentUuid"], self.parent = self.parent, row["uuid"]
+                self.written.add(row["uuid"])
+                self.speaks = self.speaks or row["type"] in ("user", "assistant")
                 yield as_line(row)
         for kind, key in (("custom-title", "customTitle"), ("agent-name", "agentName")):
             yield as_line({"type": kind, key: self.identity.title, "sessionId": self.identity.session})
@@ -476,7 +482,7 @@ class Copier:
         near = made.near.fields()
         row: Json = {"parentUuid": None, "isSidechain": False, **made.fields, "uuid": fresh_uuid(self.identity.session, made.name, made.near.uuid)}
         row["timestamp"] = made.near.timestamp or "1970-01-01T00:00:00.000Z"
-        row.update({key: near[key] for key in ("userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch", "slug") if key in near})
+        row.update({key: near[key] for key in PLACE_FIELDS if key in near})
         self.tally.after += sent_size(row)
         return self.placed(row)
 
@@ -488,7 +494,7 @@ class Copier:
         row: Json = {"parentUuid": None, "isSidechain": False, **{key: value for key, value in fields.items() if key not in DROPPED_FIELDS}}
         if row.get("type") not in ("user", "assistant"):
             row.pop("message", None)
-        if not self.exact and piece.record.queued:
+        if not self.exact and piece.record.queued and cc.prompt_of(piece.record):
             row = as_prompt(row)
         if row.get("type") in ("user", "assistant") and not self.take_content(row, piece):
             return None
@@ -508,12 +514,13 @@ class Copier:
         content = message.get("content")
         if isinstance(content, list):
             self.slimmer.turn = piece.turn
-            content = [block for block in (self.new_block(block, piece) for block in content) if block is not None]
+            own, ids = "tool_use" if row["type"] == "assistant" else "tool_result", iter(piece.ids)
+            content = [block for block in (self.new_block(block, piece, own, ids) for block in content) if block is not None]
         message["content"] = content
         return bool(content) and isinstance(content, (str, list))
 
-    def new_block(self, block: Any, piece: Piece) -> Optional[Json]:
-        """A block as it stands in the copy, None where it goes."""
+    def new_block(self, block: object, piece: Piece, own: str, ids: Iterator[Optional[str]]) -> Optional[Json]:
+        """A block as it stands in the copy, None where it goes. `own` is the kind of block that has an id in this role."""
         if not isinstance(block, dict):
             return None  # the client drops a bare string among blocks (measured)
         kind = block.get("type")
@@ -522,13 +529,11 @@ class Copier:
                 self.tally.drop("thinking", text_size(block))
                 return None
         elif kind in ("tool_use", "tool_result"):
-            key = "id" if kind == "tool_use" else "tool_use_id"
-            fresh = (piece.calls if kind == "tool_use" else piece.results).get(cc.string(block.get(key)))
+            fresh = next(ids, None) if kind == own else None
             if fresh is None:
                 return None
-            block = {**block, key: fresh}
-        kept: Json = block if piece.whole else self.slimmer.block(block)
-        return kept
+            block = {**block, "id" if kind == "tool_use" else "tool_use_id": fresh}
+        return block if piece.whole else self.slimmer.block(block)
 
     def slim_rest(self, row: Json, piece: Piece) -> None:
         """Cut what stands beside the content: a result's detail, and the text of files that a prompt named."""
@@ -544,9 +549,9 @@ class Copier:
                 self.tally.drop("attached files cut", before - sent_size(row))
 
     def move_references(self, row: Json) -> None:
-        """A reference stays where it names a row of the copy, else it goes."""
+        """A reference stays where it names a row of the copy (they lead back), else it goes."""
         for key in REFERENCES:
-            if key in row and row[key] not in self.firsts:
+            if key in row and not (isinstance(row[key], str) and row[key] in self.written):
                 row[key] = None
                 if key != "logicalParentUuid":
                     del row[key]
@@ -554,23 +559,26 @@ class Copier:
             row["compactMetadata"] = self.moved_metadata(cc.mapping(row["compactMetadata"]))
 
     def moved_metadata(self, metadata: Json) -> Json:
-        """A boundary's metadata with only those rows that the copy has; where one of the ends went, the straight chain says it all."""
-        segment, listed = metadata.get("preservedSegment"), metadata.get("preservedMessages")
+        """A boundary's metadata with only those preserved rows that the copy has. Where they do not follow their anchor in one run,
+        as the client would put them, the metadata does not speak of them: the straight chain says it all."""
+        segment, listed = cc.mapping(metadata.get("preservedSegment")), cc.mapping(metadata.get("preservedMessages"))
         kept = {key: value for key, value in metadata.items() if key not in ("preservedSegment", "preservedMessages")}
-        rows = [uuid for uuid in cc.array(cc.mapping(listed).get("uuids")) if uuid in self.firsts and self.is_left(uuid)]
-        ends = [cc.mapping(segment).get(key) for key in ("headUuid", "anchorUuid", "tailUuid")]
-        anchor = cc.mapping(listed).get("anchorUuid")
-        if rows and anchor in self.firsts:
-            kept["preservedMessages"] = {"anchorUuid": anchor, "uuids": rows, "allUuids": rows}
+        anchor = cc.string(listed.get("anchorUuid") if listed else segment.get("anchorUuid"))
+        order = list(self.firsts)
+        after = order[order.index(anchor) + 1 :] if anchor in self.firsts else []
+        wanted = {uuid for uuid in cc.array(listed.get("uuids")) if isinstance(uuid, str)} or {cc.string(segment.get("tailUuid"))}
+        end = max((at for at, uuid in enumerate(after) if uuid in wanted), default=-1)
+        after = [uuid for uuid in after[: end + 1] if self.is_left(uuid)]
+        rows = [uuid for uuid in after if uuid in wanted or not listed]
+        if rows and rows == after and wanted <= self.plan.live:
             kept["preservedSegment"] = {"headUuid": rows[0], "anchorUuid": anchor, "tailUuid": rows[-1]}
-        elif listed is None and all(end in self.firsts and self.is_left(end) for end in ends):
-            kept["preservedSegment"] = segment
+            if listed:
+                kept["preservedMessages"] = {"anchorUuid": anchor, "uuids": rows, "allUuids": rows}
         return kept
 
-    def is_left(self, uuid: Any) -> bool:
-        """Whether the record of this uuid leaves a row in the copy."""
-        piece = self.firsts[uuid]
-        return piece.record.compaction is None and self.quiet().row(piece) is not None
+    def is_left(self, uuid: str) -> bool:
+        """Whether the planned record of this uuid leaves a row in the copy."""
+        return self.quiet().row(self.firsts[uuid]) is not None
 
     def quiet(self) -> Copier:
         """A copier of its own, for a look ahead that counts nothing."""
@@ -614,7 +622,7 @@ def earlier_session(fields: Json) -> str:
 def stand_in(piece: Piece) -> Json:
     """What is put for a line whose inside is damaged: its results are said to be lost, of anything else nothing is left."""
     record = piece.record
-    content = [{"type": "tool_result", "tool_use_id": call, "content": UNREADABLE} for call in piece.results]
+    content = [{"type": "tool_result", "tool_use_id": call, "content": UNREADABLE} for call in piece.ids if call]
     kept: Json = {"type": "user", "message": {"role": "user", "content": content}, "uuid": record.uuid, "timestamp": record.timestamp}
     return {**kept, "cwd": record.cwd, "gitBranch": record.branch}
 
@@ -622,9 +630,9 @@ def stand_in(piece: Piece) -> Json:
 def as_prompt(row: Json) -> Json:
     """The row of a prompt that was typed while the agent worked, as if it had been typed after: with attachments it would be lost."""
     prompt = cc.mapping(row.get("attachment")).get("prompt")
-    kept = {key: value for key, value in row.items() if key not in ("attachment", "type") and not key.startswith("rendered")}
-    head = {key: kept.pop(key) for key in ("parentUuid", "isSidechain")}
-    return {**head, "type": "user", "message": {"role": "user", "content": prompt}, "origin": {"kind": "human"}, **kept}
+    kept = {key: value for key, value in row.items() if key in PLACE_FIELDS}
+    head: Json = {"parentUuid": None, "isSidechain": False, "type": "user", "message": {"role": "user", "content": prompt}}
+    return {**head, "uuid": row["uuid"], "timestamp": row.get("timestamp"), "origin": {"kind": "human"}, **kept}
 
 
 def fresh_uuid(*parts: str) -> str:
@@ -682,7 +690,10 @@ TIGHTNESS = (  # from what a turn gets where there is room to what the oldest ge
 )
 FRESH_SHARE = 0.75  # of --summary-tokens is what a first skeleton takes, so that a fork of the fork can keep it and add to it
 OLD_SHARE = 0.75  # and no earlier summary leaves the new part less than the rest
-OPENING = "This session is being continued from a previous conversation that ran out of context. The summary below covers the earlier portion of the conversation."
+OPENING = (  # the client's own words, so that the model takes it for what it is
+    "This session is being continued from a previous conversation that ran out of context. "
+    "The summary below covers the earlier portion of the conversation."
+)
 
 
 class Turn(NamedTuple):
@@ -840,7 +851,7 @@ def make_plan(conversation: cc.Conversation, options: argparse.Namespace, source
     """Choose what is copied. Raises Refusal where there is nothing."""
     numbers = turn_numbers(conversation)
     records = without_own_command(conversation.live if options.up_to is None else records_up_to(conversation, options.up_to))
-    if not any(record.kind == "assistant" or cc.prompt_of(record) for record in records):
+    if not any((record.kind == "assistant" and record.blocks) or cc.prompt_of(record) for record in records):
         raise cc.Refusal(f"no conversation to copy in {conversation.transcript.path}; name another session by id or title")
     start, summary = 0, ""
     lead: list[Union[Piece, Made]] = []
@@ -863,7 +874,8 @@ def make_plan(conversation: cc.Conversation, options: argparse.Namespace, source
 def note_of(cut: list[cc.Record], source: str, near: cc.Record) -> Made:
     """The note that leads a copy of the last exchanges only."""
     count = len(exchange_starts(cut))
-    text = f"[This conversation is the end of session {source}: {count} earlier exchanges were left out by cc-fork. To see them: /cc-query-chat --chat {source} --turn N]"
+    what = f"This conversation is the end of session {source}: {count} earlier exchanges were left out by cc-fork."
+    text = f"[{what} To see them: /cc-query-chat --chat {source} --turn N]"
     return Made("note", {"type": "user", "message": {"role": "user", "content": text}, "isMeta": True}, near)
 
 
@@ -945,7 +957,7 @@ def check_rows(path: str, session: str) -> int:
                 calls.take(row, number)
     calls.close()
     check(bool(known), "it holds no row")
-    check(all(uuid in known for uuid in later), "a reference names a row that it does not have")
+    check(all(isinstance(uuid, str) and uuid in known for uuid in later), "a reference names a row that it does not have")
     return len(known)
 
 
@@ -1222,6 +1234,8 @@ def make_copy(copier: Copier, promise: Promise, dry: bool) -> Written:
         with os.fdopen(handle, "wb") as file:
             size = write_copy(copier.lines(), file)
         check_source(promise.said)
+        if not copier.speaks:
+            raise cc.Refusal(f"nothing of the conversation in {copier.plan.said[0].transcript.path} can be sent; name another session")
         proof = prove(promise, made)
         fresh = not dry and not exists and link_into_place(made, path)
         return Written(size, proof, fresh)
@@ -1271,7 +1285,7 @@ def report_xml(found: cc.Found, conversation: cc.Conversation, plan: Plan, copie
     usage = next((record.usage for record in reversed(conversation.live) if record.usage and not cc.is_synthetic(record)), None)
     state = "dry run, nothing was written" if options.dry_run else "written" if written.fresh else "was there already, not rewritten"
     head = quote.attributes({"id": identity.session, "source": identity.source, "title": cc.cut(identity.title, 60), "state": state})
-    context = {
+    context: dict[str, object] = {
         "tokens-before": number_text(tally.before),
         "tokens-after": number_text(tally.after),
         "tokens-saved": number_text(saved),
