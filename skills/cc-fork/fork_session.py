@@ -570,7 +570,7 @@ class Copier:
         end = max((at for at, uuid in enumerate(after) if uuid in wanted), default=-1)
         after = [uuid for uuid in after[: end + 1] if self.is_left(uuid)]
         rows = [uuid for uuid in after if uuid in wanted or not listed]
-        if rows and rows == after and wanted <= self.plan.live:
+        if rows and rows == after and wanted <= self.plan.live and self.is_left(anchor):
             kept["preservedSegment"] = {"headUuid": rows[0], "anchorUuid": anchor, "tailUuid": rows[-1]}
             if listed:
                 kept["preservedMessages"] = {"anchorUuid": anchor, "uuids": rows, "allUuids": rows}
