@@ -47,6 +47,7 @@ INTERRUPTED = (  # the client's own words for a call at the end that has no resu
     "[Tool call interrupted: the session ended before this call's result was recorded, so its outcome is unknown. "
     "Check whether it took effect before relying on it or running it again.]"
 )
+MISSING = "[Tool result missing due to internal error]"  # the same for one in the middle, where other calls of its answer have theirs (measured)
 UNREADABLE = "[This output is damaged in the session that this copy was made from, and is lost.]"
 PICTURE_NOTE = re.compile(r"\[image\] \([^()]*, left out by cc-fork\)")
 ANNOUNCED = frozenset(  # attachments that the client makes anew when they are missing, or that only its own records need (measured)
@@ -312,19 +313,21 @@ class Pairing:
         self.parts[record.uuid] += 1
 
     def add_answer(self, rows: list[cc.Record], at_end: bool) -> None:
-        """The rows of one answer, then the results of their calls. A call that got none goes, in the middle as in the client; at the
-        end the model is told so, in the client's words. An answer that loses a call loses its thinking."""
+        """The rows of one answer, then the results of their calls. Where none of its calls got one, they go; else, and at the end of the
+        session, the model is told what is missing in the client's words (measured). An answer that loses a call loses its thinking."""
         answers = [answer for row in rows for answer in self.answers.get(row.uuid, ())]
         open_calls = [answer for answer in answers if answer.result is None]
-        told = [answer for answer in open_calls if at_end and answer.call.id and "fork_session.py" not in answer.call.argument("command")]
+        tells = at_end or len(open_calls) < len(answers)
+        told = [answer for answer in open_calls if tells and answer.call.id and "fork_session.py" not in answer.call.argument("command")]
         for row in rows:
             ids = tuple(answer.id if answer.result or answer in told else None for answer in self.answers.get(row.uuid, ()))
             self.add(row, ids, len(told) == len(open_calls))
+        if told:
+            what = {"type": "tool_result", "content": INTERRUPTED if at_end else MISSING, "is_error": True}
+            content = [{**what, "tool_use_id": answer.id} for answer in told]
+            self.pieces.append(Made("interrupted", {"type": "user", "message": {"role": "user", "content": content}}, rows[-1]))
         for record, ids in by_record(answers):
             self.add(record, ids, True)
-        if told:
-            content = [{"type": "tool_result", "content": INTERRUPTED, "is_error": True, "tool_use_id": answer.id} for answer in told]
-            self.pieces.append(Made("interrupted", {"type": "user", "message": {"role": "user", "content": content}}, rows[-1]))
         if len(open_calls) > len(told):
             self.tally.drop("calls without a result", count=len(open_calls) - len(told))
 
@@ -696,13 +699,20 @@ OPENING = (  # the client's own words, so that the model takes it for what it is
 )
 
 
+class Said(NamedTuple):
+    """A text that followed a prompt, and whose it is: "Assistant", "Output" (of the person's own command) or "Notice"."""
+
+    role: str
+    text: str
+
+
 class Turn(NamedTuple):
-    """A prompt (empty where none is there) and what followed: replies, notices and outputs as texts, calls with their results."""
+    """A prompt (empty where none is there) and what followed: texts, and calls with their results."""
 
     n: int
     when: str
     prompt: str
-    parts: list[Union[str, tuple[cc.Call, Optional[cc.Result]]]]
+    parts: list[Union[Said, tuple[cc.Call, Optional[cc.Result]]]]
 
 
 def turns_of(records: list[cc.Record], numbers: dict[str, int]) -> list[Turn]:
@@ -713,21 +723,27 @@ def turns_of(records: list[cc.Record], numbers: dict[str, int]) -> list[Turn]:
         prompt = cc.prompt_of(record)
         if prompt or not found:
             found.append(Turn(numbers.get(record.uuid, 0), record.timestamp[:16].replace("T", " "), prompt.text if prompt else "", []))
-        if prompt or record.summary or record.meta or record.compaction:
+        if prompt or record.summary or record.meta or record.kind not in ("user", "assistant"):
             continue
-        found[-1].parts.extend(text for text in map(harness_text, record.texts()) if text)
-        found[-1].parts.extend((call, results.get(call.id)) for call in record.calls() if record.kind == "assistant")
+        if record.kind == "assistant":
+            found[-1].parts.extend(Said("Assistant", text.strip()) for text in record.texts() if text.strip())
+            found[-1].parts.extend((call, results.get(call.id)) for call in record.calls())
+        else:
+            found[-1].parts.extend(filter(None, map(harness_said, record.texts())))
     return [turn for turn in found if turn.prompt or turn.parts]
 
 
-def harness_text(text: str) -> str:
-    """A reply as it is; what a command printed without its tags."""
-    return cc.unescaped(re.sub(r"</?(?:bash|local-command)-\w+>", " ", text)).strip() if text.startswith("<") else text.strip()
+def harness_said(text: str) -> Optional[Said]:
+    """What the harness says in the person's role, None where it is only about the client itself."""
+    if text.startswith("<bash-std"):
+        output = cc.unescaped("\n".join(part for _, part in cc.SHELL_OUTPUT.findall(text) if part)).strip()
+        return Said("Output", output) if output else None
+    return None if text.startswith(("<command-", "<local-command-", "Caveat:")) or not text.strip() else Said("Notice", text.strip())
 
 
 def on_a_line(text: str, tokens: int) -> str:
-    """A text on one line, in at most so many tokens."""
-    return cc.cut(" ".join(text[: tokens * 40].split()), tokens * BYTES_PER_TOKEN)
+    """The head of a text on one line, in at most so many tokens."""
+    return cc.shortened(text, tokens * BYTES_PER_TOKEN)
 
 
 class Skeleton:
@@ -751,12 +767,12 @@ class Skeleton:
         if turn.prompt:
             yield f"[{turn.n}{when}] User: {cc.cut(self.shown(turn.prompt), caps.prompt * BYTES_PER_TOKEN)}"
         for part in turn.parts:
-            if isinstance(part, str):
+            if isinstance(part, Said):
                 if caps.reply:
-                    yield f"Assistant: {cc.cut(self.shown(part), caps.reply * BYTES_PER_TOKEN)}"
+                    yield f"{part.role}: {cc.cut(self.shown(part.text), caps.reply * BYTES_PER_TOKEN)}"
             elif caps.call:
                 yield self.call_line(part[0], part[1], caps)
-        names = Counter(part[0].name for part in turn.parts if not isinstance(part, str))
+        names = Counter(part[0].name for part in turn.parts if not isinstance(part, Said))
         if names and caps.names and not caps.call:
             yield "- calls: " + ", ".join(f"{name} {count}" for name, count in names.items())
 
@@ -811,7 +827,7 @@ class Skeleton:
     def estimate(self, levels: list[int]) -> int:
         """Bytes of all turns, those of the results guessed by the length of their records."""
         bare = sum(text_size(self.text(at, level, False)) for at, level in enumerate(levels))
-        parts = [(part, TIGHTNESS[level].result) for at, level in enumerate(levels) for part in self.turns[at].parts if not isinstance(part, str)]
+        parts = [(part, TIGHTNESS[level].result) for at, level in enumerate(levels) for part in self.turns[at].parts if not isinstance(part, Said)]
         return bare + sum(min(part[1].record.size // 8, cap * BYTES_PER_TOKEN) for part, cap in parts if part[1])
 
 
@@ -1029,7 +1045,8 @@ def check_words(promise: Promise, live: list[cc.Record]) -> int:
     """The same prompts and answers in the same order, and every other text of the two roles. Returns the number of prompts."""
     made = len([record for record in live if not record.forked_from])
     copied = [record for record in live if record.forked_from]
-    check(made <= len(MADE_ROWS), f"it has {made} rows that are not the source's")
+    open_calls = len([record for record in promise.said if record.calls()])
+    check(made <= LEADING_ROWS + open_calls, f"it has {made} rows that are not the source's")
     spoken = [[record for record in records if record.kind == "assistant" or cc.prompt_of(record)] for records in (promise.said, copied)]
     source, copy = list(words(spoken[0], promise.shown)), list(words(spoken[1], str))
     fault = next((at for at, (one, other) in enumerate(zip(source, copy)) if one != other), min(len(source), len(copy)))
@@ -1038,7 +1055,7 @@ def check_words(promise: Promise, live: list[cc.Record]) -> int:
     return len([record for record in copied if cc.prompt_of(record)])
 
 
-MADE_ROWS = ("boundary", "summary", "note", "interrupted")  # the rows that a copy can have and its source not
+LEADING_ROWS = 2  # a boundary and its summary, or a note, that a copy can have and its source not; beside them only results for open calls
 
 
 def excerpt(said: list[tuple[str, str]], at: int) -> str:
