@@ -492,8 +492,9 @@ class Copier:
     def row(self, piece: Piece) -> Optional[Json]:
         """The row of a record, None where nothing of it is left."""
         fields = piece.record.fields() or stand_in(piece)
+        before = sent_size(fields)
         if not piece.part and piece.record.uuid in self.plan.live:
-            self.tally.before += sent_size(fields)
+            self.tally.before += before
         row: Json = {"parentUuid": None, "isSidechain": False, **{key: value for key, value in fields.items() if key not in DROPPED_FIELDS}}
         if row.get("type") not in ("user", "assistant"):
             row.pop("message", None)
@@ -501,15 +502,18 @@ class Copier:
             row = as_prompt(row)
         if row.get("type") in ("user", "assistant") and not self.take_content(row, piece):
             return None
-        if not piece.whole:
+        if not piece.whole and piece.record.size > self.slimmer.limit:
             self.slim_rest(row, piece)
         row["uuid"] = self.uuid(piece.record.uuid, piece.part)
         self.move_references(row)
         if row.get("type") == "assistant":
             row["requestSessionId"] = cc.string(fields.get("requestSessionId")) or earlier_session(fields) or self.identity.source
         row["forkedFrom"] = {"sessionId": self.identity.source, "messageUuid": piece.record.uuid}
-        self.tally.after += self.count(row)
-        return self.placed(mapped(row, cc.mask) if self.options.redact else row)
+        if self.options.redact:
+            row = mapped(row, cc.mask)
+        is_same = piece.whole and not piece.ids and row.get("type") == fields.get("type") and not self.options.redact
+        self.count(row, before if is_same else sent_size(row))
+        return self.placed(row)
 
     def take_content(self, row: Json, piece: Piece) -> bool:
         """Put what is left of the content into the row; whether anything is."""
@@ -536,7 +540,8 @@ class Copier:
             if fresh is None:
                 return None
             block = {**block, "id" if kind == "tool_use" else "tool_use_id": fresh}
-        return block if piece.whole else self.slimmer.block(block)
+        may_be_long = not piece.whole and (piece.record.size > self.slimmer.limit or kind in ("image", "document", "tool_result"))
+        return self.slimmer.block(block) if may_be_long else block
 
     def slim_rest(self, row: Json, piece: Piece) -> None:
         """Cut what stands beside the content: a result's detail, and the text of files that a prompt named."""
@@ -587,15 +592,15 @@ class Copier:
         """A copier of its own, for a look ahead that counts nothing."""
         return Copier(self.plan._replace(pieces=[]), self.identity, self.options, Tally())
 
-    def count(self, row: Json) -> int:
-        """Bytes of context of a finished row; an answer's `usage` is set to what the copy holds up to it, or the client believes the old one."""
-        size = sent_size(row)
+    def count(self, row: Json, size: int) -> None:
+        """Add a finished row of so many bytes of context; an answer's `usage` is set to what the copy holds up to it, or the client
+        believes the old one."""
         message = cc.mapping(row.get("message"))
         if row.get("type") == "assistant" and not self.exact and message.get("usage") is not None and message.get("model") != "<synthetic>":
             if not self.answer or message.get("id") != self.answer:
                 self.answer, self.answer_from = cc.string(message.get("id")), self.tally.after
             message["usage"] = usage_of(self.answer_from, self.tally.after + size - self.answer_from)
-        return size
+        self.tally.after += size
 
     def placed(self, row: Json) -> Json:
         """The row as one of the new session, in its directory, in sight of the picker."""
@@ -650,7 +655,7 @@ def as_line(row: Json) -> bytes:
         text = json.dumps(row, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except ValueError:  # NaN and infinity are no JSON for the client
         text = json.dumps(finite(row), ensure_ascii=False, separators=(",", ":"))
-    for breaks in ("\u2028", "\u2029", "\x85"):
+    for breaks in () if text.isascii() else ("\u2028", "\u2029", "\x85"):
         text = text.replace(breaks, f"\\u{ord(breaks):04x}")
     try:
         return text.encode("utf-8") + b"\n"
@@ -905,8 +910,7 @@ def compaction_of(cut: list[cc.Record], summary: str, near: cc.Record, count: in
 
 # ----------------------------------------------------------------------------------------------------------------- proof
 
-SAMPLE = 64  # long results whose text is compared; of short ones, which are most, every one is
-SHORT_LINE = 8_000  # bytes of a record that is short
+COMPARED_BYTES = 2_000_000  # of the source's results that may be cut; up to here all are compared, beyond it an even sample of that size
 
 
 class Promise(NamedTuple):
@@ -929,16 +933,19 @@ def prove(promise: Promise, path: str) -> str:
 
     It knows source and result only, and reads both with the shared module, so it catches what the maker did wrong.
     """
-    copy = cc.read_transcript(path)
+    copy = cc.read_transcript(path, whole=True)
     with copy.file:
-        count = check_rows(path, promise.session)
+        check(not copy.damaged and not copy.loose and bool(copy.records), "a line of it is no whole record")
+        check_links(copy.records, promise.session)
+        check_lines(path, promise.session, {record.uuid for record in copy.records})
         conversation = cc.read_conversation(copy)
-        check(not conversation.abandoned and not conversation.earlier and not copy.damaged, "a row of it would not be read on resume")
-        check(len(conversation.live) == count, f"{count} rows, but {len(conversation.live)} would be read on resume")
-        check(uuids_in_order(conversation.live) == uuids_in_order(copy.records), "rows would be sent in another order than they stand")
-        prompts = check_words(promise, conversation.live)
-        pairs = check_calls(promise, conversation.live)
-    paired = f"every call with its result next to it ({pairs})"
+        count, live = len(copy.records), conversation.live
+        is_whole = len(live) == count and not conversation.abandoned and not conversation.earlier
+        check(is_whole, f"{count} rows, but {len(live)} would be read on resume")
+        check(uuids_in_order(live) == uuids_in_order(copy.records), "rows would be sent in another order than they stand")
+        prompts = check_words(promise, live)
+        pairs, compared = check_calls(promise, live)
+    paired = f"every call with its result next to it ({pairs}, {compared} compared with the source's)"
     return f"{count} rows in one chain; {paired}; every reference resolves; the same {prompts} prompts and the same answers"
 
 
@@ -953,34 +960,39 @@ def uuids_in_order(records: Iterable[cc.Record]) -> list[str]:
     return [record.uuid for record in records]
 
 
-def check_rows(path: str, session: str) -> int:
-    """Check line by line what does not depend on the source: JSON, links, references, pairs. Returns how many rows are linked."""
+def check_links(records: list[cc.Record], session: str) -> None:
+    """One root, each parent before its child, no uuid twice, every row of this session; and calls and results in their order."""
     known: set[str] = set()
-    later: list[Any] = []
     calls = CallOrder()
+    for number, record in enumerate(records, 1):
+        check(record.session == session, f"row {number} is not of session {session}")
+        check(record.uuid not in known, f"row {number} has no uuid of its own")
+        check(record.parent in known if known else record.parent is None, f"row {number} does not hang under a row before it")
+        known.add(record.uuid)
+        if record.kind in ("user", "assistant"):
+            calls.take(record, number)
+    check(not calls.waiting, "a call has no result")
+
+
+def check_lines(path: str, session: str, known: set[str]) -> None:
+    """What is not seen in records: that references resolve, that no line holds a number that the client cannot read, and that side
+    records are of this session."""
     with open(path, "rb") as file:
         for number, line in enumerate(file, 1):
-            row = strict_object(line, number)
-            check(row.get("sessionId") == session, f"line {number} is not of session {session}")
-            if "uuid" not in row:
-                continue
-            uuid, parent = row["uuid"], row.get("parentUuid")
-            check(isinstance(uuid, str) and uuid not in known, f"line {number} has no uuid of its own")
-            check(parent in known if known else parent is None, f"line {number} does not hang under a row before it")
-            known.add(uuid)
-            later += [row[key] for key in REFERENCES if row.get(key) is not None] + preserved_uuids(row)
-            if row.get("type") in ("user", "assistant"):
-                calls.take(row, number)
-    calls.close()
-    check(bool(known), "it holds no row")
-    check(all(isinstance(uuid, str) and uuid in known for uuid in later), "a reference names a row that it does not have")
-    return len(known)
+            if not line.startswith(b'{"parentUuid":') or any(mark in line for mark in TELLING):
+                row = strict_object(line, number)
+                check(row.get("sessionId") == session, f"line {number} is not of session {session}")
+                named = [row[key] for key in REFERENCES if row.get(key) is not None] + preserved_uuids(row)
+                check(all(isinstance(uuid, str) and uuid in known for uuid in named), f"line {number} names a row that the copy does not have")
+
+
+TELLING = (b"NaN", b"Infinity", b'"compactMetadata":', *(f'"{key}":"'.encode() for key in REFERENCES))  # lines that are looked at as a whole
 
 
 def strict_object(line: bytes, number: int) -> Json:
-    """The object of a line. Raises Refusal where it is none, as strictly as the client reads."""
+    """The object of a line. Raises Refusal where it is none."""
     try:
-        row = json.loads(line.decode("utf-8"), parse_constant=lambda name: check(False, f"line {number} holds {name}"))
+        row = json.loads(line, parse_constant=lambda name: check(False, f"line {number} holds {name}"))
     except ValueError as error:
         raise cc.Refusal(f"the copy failed its proof, so nothing was written: line {number} is no JSON ({error})") from error
     check(isinstance(row, dict) and line.endswith(b"\n"), f"line {number} is no record")
@@ -1002,33 +1014,25 @@ class CallOrder:
     def __init__(self) -> None:
         self.used: set[str] = set()
         self.waiting: set[str] = set()
-        self.answer: Any = None
+        self.answer = ""
 
-    def take(self, row: Json, number: int) -> None:
-        """The next user or assistant row."""
-        message = cc.mapping(row.get("message"))
-        content = message.get("content")
-        check(bool(content) and isinstance(content, (str, list)), f"line {number} has no content")
-        check(all(isinstance(block, dict) for block in cc.array(content)), f"line {number} has a block that is no object")
-        calls = [cc.string(block.get("id")) for block in cc.array(content) if block.get("type") == "tool_use"]
-        results = [cc.string(block.get("tool_use_id")) for block in cc.array(content) if block.get("type") == "tool_result"]
-        if row["type"] == "assistant":
-            same = message.get("id") is not None and message.get("id") == self.answer
-            check(not results and (same or not self.waiting), f"line {number}: an answer goes on while a call waits for its result")
-            check(len(set(calls)) == len(calls) and not self.used & set(calls), f"line {number} uses the id of another call again")
-            self.answer = message.get("id")
+    def take(self, record: cc.Record, number: int) -> None:
+        """The next row of the two roles."""
+        calls, results = [call.id for call in record.calls()], [result.call_id for result in record.results()]
+        check(bool(record.blocks) or bool(cc.mapping(record.fields().get("message")).get("content")), f"row {number} has no content")
+        if record.kind == "assistant":
+            same = bool(record.message_id) and record.message_id == self.answer
+            check(not results and (same or not self.waiting), f"row {number}: an answer goes on while a call waits for its result")
+            check(len(set(calls)) == len(calls) and self.used.isdisjoint(calls), f"row {number} uses the id of another call again")
+            self.answer = record.message_id
             self.used.update(calls)
             self.waiting.update(calls)
             return
-        check(not calls, f"line {number}: a call in the person's role")
-        check(bool(results) or not self.waiting, f"line {number}: words stand between a call and its result")
-        check(len(set(results)) == len(results) and set(results) <= self.waiting, f"line {number}: a result that no call waits for")
-        self.waiting -= set(results)
-        self.answer = self.answer if self.waiting else None
-
-    def close(self) -> None:
-        """No more rows."""
-        check(not self.waiting, "a call has no result")
+        check(not calls, f"row {number}: a call in the person's role")
+        check(bool(results) or not self.waiting, f"row {number}: words stand between a call and its result")
+        check(len(set(results)) == len(results) and self.waiting.issuperset(results), f"row {number}: a result that no call waits for")
+        self.waiting.difference_update(results)
+        self.answer = self.answer if self.waiting else ""
 
 
 def words(records: Iterable[cc.Record], shown: Callable[[str], str]) -> Iterator[tuple[str, str]]:
@@ -1036,7 +1040,8 @@ def words(records: Iterable[cc.Record], shown: Callable[[str], str]) -> Iterator
     for record in records:
         if (record.kind in ("user", "assistant") or record.queued) and not record.api_error:
             for text in record.texts():
-                said = PICTURE_NOTE.sub("", shown(text)).strip()
+                said = shown(text)
+                said = (PICTURE_NOTE.sub("", said) if "left out by cc-fork" in said else said).strip()
                 if said:
                     yield "assistant" if record.kind == "assistant" else "user", said
 
@@ -1063,19 +1068,24 @@ def excerpt(said: list[tuple[str, str]], at: int) -> str:
     return f"'{cc.cut(said[at][1], 80)}'" if at < len(said) else "nothing"
 
 
-def check_calls(promise: Promise, live: list[cc.Record]) -> int:
-    """The calls that the source answers are in the copy with their results, each text whole or cut as promised. Returns their number."""
+def check_calls(promise: Promise, live: list[cc.Record]) -> tuple[int, int]:
+    """The calls that the source answers are in the copy with their results, each text whole or cut as promised.
+
+    Returns how many calls there are, and of how many the result was compared: all that nothing may be cut from, and of the others as many
+    as can be read in a moment, spread evenly.
+    """
     source, copy = pairs_of(promise.said), pairs_of(live)
     check(all(len(copy.get(name, ())) == len(pairs) for name, pairs in source.items()), "a call is missing")
     extra = sum(map(len, copy.values())) - sum(map(len, source.values()))
     check(0 <= extra <= sum(len(record.calls()) for record in promise.said), "it has calls that the source has not")
     both = [pair for name, pairs in source.items() for pair in zip(pairs, copy[name])]
-    long = [pair for pair in both if pair[0].record.size >= SHORT_LINE and pair[0].record.uuid not in promise.untouched]
-    sampled = {id(pair) for pair in long[:: max(len(long) // SAMPLE, 1)]}
-    for pair in both:
-        if pair[0].record.size < SHORT_LINE or pair[0].record.uuid in promise.untouched or id(pair) in sampled:
-            check_output(promise, pair[0], pair[1])
-    return sum(map(len, copy.values()))
+    sure = [pair for pair in both if pair[0].record.uuid in promise.untouched]
+    others = [pair for pair in both if pair[0].record.uuid not in promise.untouched]
+    step = max(sum(pair[0].record.size for pair in others) // COMPARED_BYTES, 1)
+    compared = sure + others[::step]
+    for pair in compared:
+        check_output(promise, *pair)
+    return sum(map(len, copy.values())), len(compared)
 
 
 def pairs_of(records: Sequence[cc.Record]) -> dict[str, list[cc.Result]]:
