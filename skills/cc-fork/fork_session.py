@@ -1404,7 +1404,7 @@ EPILOG = """examples:
   fork_session.py --up-to 12 fix the login    as it stood after turn 12, also before a compaction
   /cc-fork --name "login, second try"         the same in Claude Code: options first, then the words
 
-exit status: 0 done, 1 refused (one line on stderr, nothing written), 2 wrong usage
+exit status: 0 done, 1 refused (one line on stderr), 2 wrong usage
 """
 
 
