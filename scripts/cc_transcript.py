@@ -1137,6 +1137,13 @@ def read_conversation(transcript: Transcript) -> Conversation:
     return conversation
 
 
+def live_records(transcript: Transcript) -> list[Record]:
+    """What the client would send after --resume, and nothing else of the conversation."""
+    chain = Chain(Links(transcript.records), len(transcript.records))
+    leaf = chain.leaf(transcript.pin)
+    return chain.with_parallels(chain.walk(leaf)) if leaf else []
+
+
 def live_at(conversation: Conversation, leaf: Record, limit: int) -> list[Record]:
     """What the client would have sent when `leaf` was the last word and the file ended before its line `limit`."""
     chain = Chain(conversation.links, limit)

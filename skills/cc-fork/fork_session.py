@@ -49,6 +49,7 @@ INTERRUPTED = (  # the client's own words for a call at the end that has no resu
 )
 MISSING = "[Tool result missing due to internal error]"  # the same for one in the middle, where other calls of its answer have theirs (measured)
 UNREADABLE = "[This output is damaged in the session that this copy was made from, and is lost.]"
+PICTURE_HINT = "left out by cc-fork"
 PICTURE_NOTE = re.compile(r"\[image\] \([^()]*, left out by cc-fork\)")
 ANNOUNCED = frozenset(  # attachments that the client makes anew when they are missing, or that only its own records need (measured)
     (
@@ -73,6 +74,7 @@ DROPPED_FIELDS = frozenset(("parentUuid", "isSidechain", "session_id", "sessionK
 OPAQUE_KEYS = frozenset(("signature", "data", "base64", "uuid", "id", "tool_use_id", "sessionId", "messageUuid", "requestId", "cwd", "type"))
 PLACE_FIELDS = ("userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch", "slug")  # the same on every row of a session
 REFERENCES = ("logicalParentUuid", "sourceToolAssistantUUID", "messageId", "leafUuid")
+REFERENCE_MARKS = tuple(f'"{key}":"'.encode() for key in REFERENCES)
 
 Json = dict[str, Any]
 
@@ -373,7 +375,7 @@ def picture_note(block: Json) -> Json:
     """The text that stands for a picture or document."""
     size = len(cc.string(cc.mapping(block.get("source")).get("data"))) * 3 // 4
     kind = re.sub(r"[()]", "", cc.media_type(block))[:60]
-    return {"type": "text", "text": f"[image] ({kind}, {size:,} bytes, left out by cc-fork)"}
+    return {"type": "text", "text": f"[image] ({kind}, {size:,} bytes, {PICTURE_HINT})"}
 
 
 class Slimmer:
@@ -938,10 +940,8 @@ def prove(promise: Promise, path: str) -> str:
         check(not copy.damaged and not copy.loose and bool(copy.records), "a line of it is no whole record")
         check_links(copy.records, promise.session)
         check_lines(path, promise.session, {record.uuid for record in copy.records})
-        conversation = cc.read_conversation(copy)
-        count, live = len(copy.records), conversation.live
-        is_whole = len(live) == count and not conversation.abandoned and not conversation.earlier
-        check(is_whole, f"{count} rows, but {len(live)} would be read on resume")
+        count, live = len(copy.records), cc.live_records(copy)
+        check(len(live) == count, f"{count} rows, but {len(live)} would be read on resume")
         check(uuids_in_order(live) == uuids_in_order(copy.records), "rows would be sent in another order than they stand")
         prompts = check_words(promise, live)
         pairs, compared = check_calls(promise, live)
@@ -979,14 +979,16 @@ def check_lines(path: str, session: str, known: set[str]) -> None:
     records are of this session."""
     with open(path, "rb") as file:
         for number, line in enumerate(file, 1):
-            if not line.startswith(b'{"parentUuid":') or any(mark in line for mark in TELLING):
+            if not line.startswith(b'{"parentUuid":') or is_telling(line):
                 row = strict_object(line, number)
                 check(row.get("sessionId") == session, f"line {number} is not of session {session}")
                 named = [row[key] for key in REFERENCES if row.get(key) is not None] + preserved_uuids(row)
                 check(all(isinstance(uuid, str) and uuid in known for uuid in named), f"line {number} names a row that the copy does not have")
 
 
-TELLING = (b"NaN", b"Infinity", b'"compactMetadata":', *(f'"{key}":"'.encode() for key in REFERENCES))  # lines that are looked at as a whole
+def is_telling(line: bytes) -> bool:
+    """Whether a line has to be looked at as a whole: it may name rows, or numbers that are no JSON. Inside a text a quote is escaped."""
+    return b"NaN" in line or b"Infinity" in line or b'"compactMetadata":' in line or any(map(line.__contains__, REFERENCE_MARKS))
 
 
 def strict_object(line: bytes, number: int) -> Json:
@@ -1035,29 +1037,45 @@ class CallOrder:
         self.answer = self.answer if self.waiting else ""
 
 
-def words(records: Iterable[cc.Record], shown: Callable[[str], str]) -> Iterator[tuple[str, str]]:
-    """(role, text) of everything the person or the agent says, notes of pictures aside."""
+class Words(NamedTuple):
+    """What the records of the two roles say, notes of pictures aside, each as (role, text): the person's prompts and the agent's answers
+    in order; and the texts that the harness says in either role."""
+
+    dialogue: list[tuple[str, str]]
+    harness: Counter[tuple[str, str]]
+    prompts: int
+
+
+def words(records: Iterable[cc.Record], shown: Callable[[str], str]) -> Words:
+    """Gather what is said."""
+    found = Words([], Counter(), 0)
+    prompts = 0
     for record in records:
-        if (record.kind in ("user", "assistant") or record.queued) and not record.api_error:
-            for text in record.texts():
-                said = shown(text)
-                said = (PICTURE_NOTE.sub("", said) if "left out by cc-fork" in said else said).strip()
-                if said:
-                    yield "assistant" if record.kind == "assistant" else "user", said
+        if record.api_error or not (record.kind in ("user", "assistant") or record.queued):
+            continue
+        is_prompt = record.kind != "assistant" and cc.prompt_of(record) is not None
+        prompts += is_prompt
+        for text in map(shown, record.texts()):
+            said = ("assistant" if record.kind == "assistant" else "user", (PICTURE_NOTE.sub("", text) if PICTURE_HINT in text else text).strip())
+            if said[1] and (is_prompt or record.kind == "assistant"):
+                found.dialogue.append(said)
+            elif said[1]:
+                found.harness[said] += 1
+    return found._replace(prompts=prompts)
 
 
 def check_words(promise: Promise, live: list[cc.Record]) -> int:
     """The same prompts and answers in the same order, and every other text of the two roles. Returns the number of prompts."""
-    made = len([record for record in live if not record.forked_from])
     copied = [record for record in live if record.forked_from]
     open_calls = len([record for record in promise.said if record.calls()])
-    check(made <= LEADING_ROWS + open_calls, f"it has {made} rows that are not the source's")
-    spoken = [[record for record in records if record.kind == "assistant" or cc.prompt_of(record)] for records in (promise.said, copied)]
-    source, copy = list(words(spoken[0], promise.shown)), list(words(spoken[1], str))
-    fault = next((at for at, (one, other) in enumerate(zip(source, copy)) if one != other), min(len(source), len(copy)))
-    check(source == copy, f"the words differ: {excerpt(source, fault)} became {excerpt(copy, fault)}")
-    check(Counter(words(promise.said, promise.shown)) == Counter(words(copied, str)), "a text of the harness is missing or not the source's")
-    return len([record for record in copied if cc.prompt_of(record)])
+    check(len(live) - len(copied) <= LEADING_ROWS + open_calls, f"it has {len(live) - len(copied)} rows that are not the source's")
+    source, copy = words(promise.said, promise.shown), words(copied, str)
+    pairs = enumerate(zip(source.dialogue, copy.dialogue))
+    fault = next((at for at, (one, other) in pairs if one != other), min(len(source.dialogue), len(copy.dialogue)))
+    differ = f"the words differ: {excerpt(source.dialogue, fault)} became {excerpt(copy.dialogue, fault)}"
+    check(source.dialogue == copy.dialogue and source.prompts == copy.prompts, differ)
+    check(source.harness == copy.harness, "a text of the harness is missing or not the source's")
+    return copy.prompts
 
 
 LEADING_ROWS = 2  # a boundary and its summary, or a note, that a copy can have and its source not; beside them only results for open calls
