@@ -27,6 +27,7 @@ import sys
 import tempfile
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import count as count_from
 from typing import IO, Any, NamedTuple, Optional, Union
 
@@ -61,12 +62,10 @@ ANNOUNCED = frozenset(  # attachments that the client makes anew when they are m
         "deferred_tools_delta",
         "deferred_tools_record",
         "agent_listing_delta",
-        "mcp_instructions_delta",
         "skill_listing",
         "prompt_snapshot",
         "command_permissions",
         "task_reminder",
-        "todo_reminder",
     )
 )
 FILE_ATTACHMENTS = frozenset(("file", "directory", "edited_text_file"))  # what a tool would have read, cut like its output
@@ -1150,11 +1149,12 @@ def texts_of_result(result: cc.Result) -> list[str]:
 
 
 def is_cut_of(cut: str, text: str, limit: int) -> bool:
-    """Whether a text is the head and the tail of a longer one, within the limit, or its head alone."""
-    head, mark, rest = cut.partition(" [… ") if cut[:1] != " " or not cut.startswith(" [… ") else ("", "", "")
-    tail = cut.rpartition(" …] ")[2] if mark and " …] " in rest else ""
-    shortened = cut[:-1] if cut.endswith("…") else cut
-    return cc.utf16_length(cut) <= max(limit, 1) and (text.startswith(shortened) or (bool(mark) and text.startswith(head) and text.endswith(tail)))
+    """Whether a text is the head and the tail of a longer one with a mark between, or its head alone, within the limit."""
+    if cc.utf16_length(cut) > limit:
+        return False
+    head, mark, rest = cut.partition(" [… ")
+    tail = rest.rpartition(" …] ")[2]
+    return text.startswith(cut[:-1] if cut.endswith("…") else cut) or (bool(mark) and text.startswith(head) and text.endswith(tail))
 
 
 # --------------------------------------------------------------------------------------------------------------- writing
@@ -1243,20 +1243,23 @@ def link_into_place(made: str, path: str) -> bool:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         except FileExistsError:
             return False
-        os.replace(made, path)
+        try:
+            os.replace(made, path)
+        except OSError:
+            os.unlink(path)
+            raise
     sync_folder(os.path.dirname(path))
     return True
 
 
 def sync_folder(folder: str) -> None:
-    """See a new name on the disk, where folders can be synced."""
-    if os.name == "nt":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    """See a new name on the disk, where the system can: the file is whole and in its place already."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 class Written(NamedTuple):
@@ -1272,7 +1275,7 @@ def make_copy(copier: Copier, promise: Promise, dry: bool) -> Written:
     path = copier.identity.path
     exists = os.path.lexists(path)
     folder = tempfile.gettempdir() if dry or exists else os.path.dirname(path)
-    made = ""
+    made, is_new = "", not os.path.isdir(folder)
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         handle, made = tempfile.mkstemp(prefix=f".{copier.identity.session}.", suffix=".unfinished", dir=folder)  # mode 0600, exclusive
@@ -1289,6 +1292,9 @@ def make_copy(copier: Copier, promise: Promise, dry: bool) -> Written:
     finally:
         if made and os.path.lexists(made):
             os.unlink(made)
+        if is_new and not os.path.lexists(path):  # a folder that was made for nothing
+            with suppress(OSError):
+                os.rmdir(folder)
 
 
 def check_source(records: Sequence[cc.Record]) -> None:
