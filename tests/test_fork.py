@@ -174,6 +174,11 @@ def test_an_id_used_twice_gets_one_of_its_own(fork: Fork, place: Callable[..., P
     assert [block["id"] for block in copy.blocks("tool_use")] == ["toolu_53E", "toolu_53E_cc2"]
 
 
+def test_an_id_used_again_by_a_call_that_never_came_back(fork: Fork, place: Callable[..., Path]) -> None:
+    copy = fork(place(rows_of(user("go"), agent(call("t1"), name="m1"), result("t1", "first"), agent(call("t1"), name="m2"))))
+    assert copy.results() == {"t1": "first", "t1_cc2": INTERRUPTED}
+
+
 def test_results_of_one_row_that_answer_two_answers_are_parted(fork: Fork, place: Callable[..., Path]) -> None:
     both = user([{"type": "tool_result", "tool_use_id": name, "content": name} for name in ("t1", "t2")])
     copy = fork(place(rows_of(user("go"), agent(call("t1"), name="m1"), agent(call("t2"), name="m2"), both, agent(said("done")))))
@@ -468,6 +473,41 @@ def test_line_breaks_and_surrogates_stay_inside_their_lines(fork: Fork, place: C
     copy = fork(place(data))
     assert copy.texts() == [("user", "a\u2028b\u2029c\x85d"), ("assistant", "\ud800 ok")]
     assert len(copy.path.read_bytes().decode().splitlines()) == len(copy.rows)
+
+
+# --- the proof catches the maker's mistakes
+
+SPOIL = """
+import json, sys
+sys.path.insert(0, {folder!r})
+import fork_session
+real = fork_session.as_line
+def spoilt(row):
+    {spoil}
+    return real(row)
+fork_session.as_line = spoilt
+sys.exit(fork_session.main(["--file", {source!r}]))
+"""
+
+
+@pytest.mark.parametrize("spoil, fault", [
+    ("row.update(parentUuid='00000000-0000-4000-8000-000000000000') if row.get('type') == 'assistant' else None", "does not hang under a row before it"),
+    ("row.update(sessionId='00000000-0000-4000-8000-000000000000')", "is not of session"),
+    ("row.update(sourceToolAssistantUUID='00000000-0000-4000-8000-000000000000')", "names a row that the copy does not have"),
+    ("row['message'].update(content='spoilt') if row.get('type') == 'user' and row['message']['content'] == 'prompt 2' else None", "the words differ: 'prompt 2' became 'spoilt'"),
+    ("row['message']['content'][0].update(content='spoilt') if row.get('toolUseResult') else None", "is not the source's"),
+    ("row['message']['content'][0].update(tool_use_id='other') if row.get('toolUseResult') else None", "a result that no call waits for"),
+    ("row['message'].update(content=[]) if row.get('type') == 'assistant' else None", "has no content"),
+    ("row.update(isSidechain=True) if row.get('type') == 'assistant' else None", "would be read on resume"),
+    ("row.update(uuid='00000000-0000-4000-8000-000000000000')", "has no uuid of its own"),
+])
+def test_a_failed_proof_writes_nothing(place: Callable[..., Path], tmp_path: Path, config: Path, spoil: str, fault: str) -> None:
+    source = place(long_session(3))
+    program = SPOIL.format(folder=str(SCRIPT.parent), source=str(source), spoil=spoil)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path,
+                          env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": str(config)})
+    assert done.returncode == 1 and not done.stdout and "the copy failed its proof, so nothing was written" in done.stderr and fault in done.stderr, done.stderr
+    assert list(source.parent.iterdir()) == [source]
 
 
 # --- a source that changes, and refusals --------------------------------------------------------------------------------

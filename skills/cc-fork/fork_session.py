@@ -1093,10 +1093,9 @@ def check_calls(promise: Promise, live: list[cc.Record]) -> tuple[int, int]:
     Returns how many calls there are, and of how many the result was compared: all that nothing may be cut from, and of the others as many
     as can be read in a moment, spread evenly.
     """
-    source, copy = pairs_of(promise.said), pairs_of(live)
-    check(all(len(copy.get(name, ())) == len(pairs) for name, pairs in source.items()), "a call is missing")
-    extra = sum(map(len, copy.values())) - sum(map(len, source.values()))
-    check(0 <= extra <= sum(len(record.calls()) for record in promise.said), "it has calls that the source has not")
+    source, copy = pairs_of(promise.said), pairs_of([record for record in live if record.kind == "assistant" or record.forked_from])
+    check(all(len(copy.get(name, ())) == len(pairs) for name, pairs in source.items()), "a call or its result is missing")
+    check(len(copy) == len(source), "it has calls that the source does not answer")
     both = [pair for name, pairs in source.items() for pair in zip(pairs, copy[name])]
     sure = [pair for pair in both if pair[0].record.uuid in promise.untouched]
     others = [pair for pair in both if pair[0].record.uuid not in promise.untouched]
@@ -1104,7 +1103,7 @@ def check_calls(promise: Promise, live: list[cc.Record]) -> tuple[int, int]:
     compared = sure + others[::step]
     for pair in compared:
         check_output(promise, *pair)
-    return sum(map(len, copy.values())), len(compared)
+    return sum(len(record.calls()) for record in live), len(compared)
 
 
 def pairs_of(records: Sequence[cc.Record]) -> dict[str, list[cc.Result]]:
@@ -1293,7 +1292,7 @@ def make_copy(copier: Copier, promise: Promise, dry: bool) -> Written:
             size = write_copy(copier.lines(), file)
         check_source(promise.said)
         if not copier.speaks:
-            raise cc.Refusal(f"nothing of the conversation in {copier.plan.said[0].transcript.path} can be sent; name another session")
+            raise cc.Refusal(f"nothing of the conversation of session {copier.identity.source} can be sent; name another session")
         proof = prove(promise, made)
         fresh = not dry and not exists and link_into_place(made, path)
         return Written(size, proof, fresh)
