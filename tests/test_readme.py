@@ -110,7 +110,7 @@ def test_every_command_runs_in_the_order_of_the_page(clone: Path) -> None:
         done = run(command, clone, clone.parent / "home")
         assert (done.returncode, done.stderr) == (0, ""), command
         if command.startswith("python3 "):
-            assert '"5a3e1c70-8d42-4b6f-9c15-2f7be0d4a961"' in done.stdout, command
+            assert re.search(r'(?:id|source|session)="5a3e1c70-8d42-4b6f-9c15-2f7be0d4a961"', done.stdout), command
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the commands are for a POSIX shell")
@@ -158,21 +158,47 @@ def test_the_shown_report_is_what_the_script_prints_now(clone: Path) -> None:
     assert settled(shown[0]) == settled(now), f"README.md should show:\n{now}"
 
 
+def offered(usage: str) -> dict[str, str]:
+    """Option with its value's name -> default, of a --help text."""
+    found = {}
+    for name, text in re.findall(r"^  (REF|-\S.*?) {2,}(\S.*)$", usage, re.M):
+        default = re.search(r"\(default:? (.*)\)$", text)
+        found[name] = default[1] if default else ""
+    return found
+
+
+def table(heading: str) -> dict[str, str]:
+    """The same of the option table below a heading of README.md."""
+    section = README.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`(?:REF|-)[^|]*(?:\\\|[^|]*)?`) \| ([^|]*?) ?\| [^|]+ \|$", section, re.M)
+    found = {name.replace("`", "").replace("\\|", "|"): default for name, default in rows}
+    assert len(found) == len(rows) > 0, "an option stands twice, or none does"
+    return found
+
+
 @pytest.mark.skipif(os.name == "nt", reason="the command is for a POSIX shell")
 @pytest.mark.parametrize("heading, script", OPTION_TABLES.items())
 def test_the_option_table_is_that_of_help(clone: Path, heading: str, script: str) -> None:
     usage = run(f"python3 {script} --help", clone, clone.parent / "home").stdout
     section = README.partition(f"\n{heading}\n")[2].partition("\n#")[0]
-    offered = {}
+    named = {}
     for name, text in re.findall(r"^  (REF|WORDS|-\S.*?) {2,}(\S.*)$", usage, re.M):
         default = re.search(r"\(default:? ([^)]*)\)", text)
-        offered[name] = default[1] if default else ""
+        named[name] = default[1] if default else ""
     lines = re.findall(r"^\| (`(?:REF|WORDS|-)[^|]*`) \| ([^|]*?) ?\| [^|]+ \|$", section, re.M)
     rows = [(name.strip("`"), default) for names, default in lines for name in ([names.replace("`", "")] if "-h" in names else names.split("`, `"))]
-    table = dict(rows)
-    assert len(offered) >= 10, usage
-    assert len(table) == len(rows), "an option stands twice"
-    assert table == offered
+    listed = dict(rows)
+    assert len(named) >= 10, usage
+    assert len(listed) == len(rows), "an option stands twice"
+    assert listed == named
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the command is for a POSIX shell")
+def test_the_option_table_of_fork_is_that_of_help(clone: Path) -> None:
+    usage = run("python3 skills/cc-fork/fork_session.py --help", clone, clone.parent / "home").stdout
+    own = usage.partition("\nwhat is copied:\n")[2]
+    assert len(offered(own)) == 14, own
+    assert table("Fork: a slim copy to resume") == offered(own)
 
 
 def test_links_lead_to_files_of_the_project() -> None:

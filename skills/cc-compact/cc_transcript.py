@@ -967,6 +967,7 @@ class Conversation:
         self.summaries: list[Record] = []
         self.commands: list[str] = []
         self.compactions = 0
+        self.links = Links([])
 
 
 BRIDGE_SECONDS = 5  # the client bridges a missing parent to a record at most this much older (measured: 5 s yes, 6 s no)
@@ -1264,7 +1265,8 @@ def in_order(rows: list[Record], on_path: dict[str, int]) -> list[Record]:
 def read_conversation(transcript: Transcript) -> Conversation:
     """Sort a transcript's records into live, earlier and abandoned, and cut them into exchanges."""
     conversation = Conversation(transcript)
-    chain = Chain(Links(transcript.records), len(transcript.records))
+    conversation.links = Links(transcript.records)
+    chain = Chain(conversation.links, len(transcript.records))
     leaf = chain.leaf(transcript.pin)
     if leaf is None:
         return conversation
@@ -1280,6 +1282,19 @@ def read_conversation(transcript: Transcript) -> Conversation:
     conversation.compactions = sum(boundary.uuid in known for boundary in chain.boundaries)
     cut_into_exchanges(conversation, live)
     return conversation
+
+
+def live_records(transcript: Transcript) -> list[Record]:
+    """What the client would send after --resume, and nothing else of the conversation."""
+    chain = Chain(Links(transcript.records), len(transcript.records))
+    leaf = chain.leaf(transcript.pin)
+    return chain.with_parallels(chain.walk(leaf)) if leaf else []
+
+
+def live_at(conversation: Conversation, leaf: Record, limit: int) -> list[Record]:
+    """What the client would have sent when `leaf` was the last word and the file ended before its line `limit`."""
+    chain = Chain(conversation.links, limit)
+    return chain.with_parallels(chain.walk(leaf))
 
 
 def cut_into_exchanges(conversation: Conversation, live: set[str]) -> None:
@@ -1431,11 +1446,14 @@ def clean(text: str) -> str:
 BOTH_ENDS = 60  # units of text, the mark aside, from which head and tail are both kept
 
 
-def cut(text: str, limit: int) -> str:
-    """`text` in at most `limit` UTF-16 units, its head and tail kept and the number of characters left out said between."""
+def cut(text: str, limit: int, hint: str = "") -> str:
+    """`text` in at most `limit` UTF-16 units, its head and tail kept and the number of characters left out said between.
+
+    `hint` follows in the mark: how to see the whole.
+    """
     if len(text) <= limit // 2 or utf16_length(text) <= limit:
         return text
-    mark = f" [… {len(text):,} characters, cut …] "
+    mark = f" [… {len(text):,} characters, cut{hint} …] "
     room = limit - utf16_length(mark)
     if room < BOTH_ENDS:  # both ends would say less than the head alone
         return within(text, max(limit - 1, 0)) + "…"
@@ -1775,6 +1793,7 @@ class Card(NamedTuple):
     headless: bool
     sidechain: bool
     branch: str
+    copied: bool  # the last word is another session's: a copy that nobody has used yet
 
 
 def read_head(file: IO[bytes]) -> list[Record]:
@@ -1822,6 +1841,7 @@ def read_card(path: str) -> Optional[Card]:
         any(record.entrypoint.startswith("sdk") for record in tail[-20:]),
         bool(head) and all(record.sidechain for record in (*head, *tail)),
         next((record.branch for record in reversed(tail) if record.branch), ""),
+        next((bool(record.forked_from) for record in reversed(tail) if is_conversation(record)), False),
     )
 
 
@@ -2017,6 +2037,7 @@ def latest_session(directory: str, everywhere: bool, excluded: set[str]) -> Foun
             if card.id.lower() == cleared and card.time and cleared not in barred:
                 return found_card(card, [], "the session that /clear ended")
     fit_cards = [card for card in cards if card.time and card.id.lower() not in barred and not (own and card.id.lower() in live)]
+    fit_cards = [card for card in fit_cards if not card.copied] or fit_cards  # a copy says nothing new until it is used
     choice = [card for card in fit_cards if not card.headless] or fit_cards
     if not choice:
         where = "any project" if everywhere else directory

@@ -1,0 +1,2254 @@
+"""Read Claude Code transcripts: where they are, what they hold, what of it lives, and a bounded report of it.
+
+This is the one module that the skills of cc-carryover share. The original is scripts/cc_transcript.py; the copies beside
+the skills' scripts are made by scripts/vendor.py and never edited. Standard library only, Python 3.9 or newer.
+
+Data flows one way through four rooms, in this order:
+
+    place         config root, folder names, worktrees, live clients, prompt history
+    records       a transcript as a stream of lines, each line narrowed once into a typed Record
+    conversation  which records live, what the person said, exchanges, calls joined with their results
+    report        clean, mask, cut, escape; sections that share one bound; the command line
+
+and `find_session` stands at the end, where all four are known. Nothing here writes, and nothing here knows a skill.
+"Measured" in a comment means: seen on client 2.1.332 and 2.1.197 on Linux.
+"""
+
+from __future__ import annotations
+
+import argparse
+import bisect
+import gc
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime, timezone
+from typing import IO, Any, NamedTuple, NoReturn, Optional
+
+VERSION = "0.1.0"
+
+UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.I)
+FOLDER_UNITS = 200  # the client cuts a folder name there and adds a hash of the path
+BLOCK_BYTES = 1 << 18  # one read of a transcript; larger blocks cost memory and gain nothing
+EAGER_BYTES = 2_048  # a shorter line is parsed at once, a longer one by its head and tail where its shape is known
+LINKS_ONLY, WHOLE = 0, -1  # instead of EAGER_BYTES: nothing at once that can wait; everything at once
+TAIL_WIDTH = 1 << 14  # of a file's end that is read to list it, at first
+EDGE_BYTES = 1 << 16  # how much of a file's head and tail is read to list it, at first
+TITLE_WITHIN = 200  # a title row is short up to its title: a key that stands farther in a line is no row's own
+TITLE_CHARS = 80  # a title made from a first prompt is cut there
+MASK_WINDOW = 200_000  # of a longer text only head and tail can be shown, so only they are cleaned and masked
+CLIENT_LIMIT = 29_500  # the client hands the model a 2 KB preview of anything over 30,000 characters
+SMALLEST_BOUND = 2_000  # below it not even the first and the last prompts fit with their tags
+
+
+class Refusal(Exception):
+    """The request cannot be met: one line that says what, where, and what to do next. `main` ends with status 1."""
+
+
+class Unfinished(Refusal):
+    """A job that was stopped on its way: `report` says what it has so far, and is printed all the same."""
+
+    def __init__(self, message: str, report: str) -> None:
+        super().__init__(message)
+        self.report = report
+
+
+# ---------------------------------------------------------------------------------------------------------------- place
+
+
+def utf16_length(text: str) -> int:
+    """Length of `text` in UTF-16 units, the way JavaScript, and so the client's limits, count it."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def path_hash(path: str) -> str:
+    """The client's hash of a long path: h = 31*h + unit over its UTF-16 units, signed 32 bits, absolute, in base 36."""
+    raw, value = path.encode("utf-16-le", "surrogatepass"), 0
+    for low, high in zip(raw[::2], raw[1::2]):
+        value = (value * 31 + low + 256 * high) & 0xFFFFFFFF
+    value = abs(value - (1 << 32) if value & 0x80000000 else value)
+    digits = ""
+    while value or not digits:
+        value, rest = divmod(value, 36)
+        digits = "0123456789abcdefghijklmnopqrstuvwxyz"[rest] + digits
+    return digits
+
+
+def folder_name(directory: str) -> str:
+    """Name of the folder below `projects` that holds the sessions of `directory` (not reversible)."""
+    name = re.sub(r"[^A-Za-z0-9]", lambda unit: "-" if unit[0] <= "\uffff" else "--", directory)
+    return name if len(name) <= FOLDER_UNITS else f"{name[:FOLDER_UNITS]}-{path_hash(directory)}"
+
+
+def config_root() -> str:
+    """Absolute path of the client's configuration folder. The variable is taken as it is: no ~, relative to the cwd."""
+    named = os.environ.get("CLAUDE_CONFIG_DIR")
+    if not named:
+        return os.path.join(os.path.expanduser("~"), ".claude")
+    return os.path.abspath(named if named.isascii() else normalized(named))
+
+
+def normalized(text: str) -> str:
+    """`text` in Unicode's composed form (NFC)."""
+    import unicodedata  # seldom needed, and every import counts in a 40 ms run
+
+    return unicodedata.normalize("NFC", text)
+
+
+def projects_roots() -> list[str]:
+    """The folders that hold project folders. An empty CLAUDE_CONFIG_DIR makes the client write to ./projects."""
+    roots = [os.path.join(config_root(), "projects")]
+    if os.environ.get("CLAUDE_CONFIG_DIR") == "":
+        roots.append(os.path.abspath("projects"))
+    return roots
+
+
+def project_folders(directory: str) -> list[str]:
+    """Paths of the folders that may hold sessions of `directory`, the likeliest first; they need not exist.
+
+    CLAUDE_CODE_PROJECT_DIR_NAME replaces the name, only together with CLAUDE_CONFIG_DIR and only if it is a plain one.
+    """
+    named = os.environ.get("CLAUDE_CODE_PROJECT_DIR_NAME", "")
+    if os.environ.get("CLAUDE_CONFIG_DIR") and re.fullmatch(r"[A-Za-z0-9-]+", named):
+        return [os.path.join(projects_roots()[0], named)]
+    spellings = [directory, normalized(directory)]
+    if os.name == "nt":  # an editor writes c:, a terminal C:, and the client keeps what it is given
+        spellings += [spelling[:1].swapcase() + spelling[1:] for spelling in spellings if spelling[1:2] == ":"]
+    names = [folder_name(spelling) for spelling in dict.fromkeys(spellings)]
+    found = [os.path.join(root, name) for root in projects_roots() for name in dict.fromkeys(names)]
+    if len(names[0]) > FOLDER_UNITS:  # other clients hash differently: a cwd inside the file has to prove these
+        found += [path for path in all_folders() if os.path.basename(path).startswith(names[0][:FOLDER_UNITS])]
+    return list(dict.fromkeys(found))
+
+
+def all_folders() -> list[str]:
+    """Paths of all project folders."""
+    found = []
+    for root in projects_roots():
+        try:
+            with os.scandir(root) as entries:
+                found += sorted(entry.path for entry in entries if os.path.isdir(entry.path))
+        except OSError:
+            continue
+    return found
+
+
+def worktrees(directory: str) -> list[str]:
+    """Other working trees of the git repository that holds `directory`, read from git's own files (no process)."""
+    top = directory
+    while not os.path.exists(os.path.join(top, ".git")):
+        top, below = os.path.dirname(top), top
+        if top == below:
+            return []
+    git = os.path.join(top, ".git")
+    if os.path.isfile(git):  # a linked tree: "gitdir: <main>/.git/worktrees/<name>"
+        pointer = read_small(git).partition("gitdir:")[2].strip()
+        git = os.path.dirname(os.path.dirname(os.path.join(top, pointer))) if pointer else git
+    found = [os.path.dirname(git)]
+    trees = os.path.join(git, "worktrees")
+    for name in sorted(os.listdir(trees)) if os.path.isdir(trees) else []:
+        found.append(os.path.dirname(read_small(os.path.join(trees, name, "gitdir")).strip()))
+    return [tree for tree in dict.fromkeys(found) if tree and tree != top]
+
+
+def read_small(path: str) -> str:
+    """Text of a small file, empty where it cannot be read."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read(EDGE_BYTES)
+    except OSError:
+        return ""
+
+
+def session_files(folders: Iterable[str]) -> Iterator[str]:
+    """Paths of the transcripts that lie directly in `folders`; agent-*.jsonl beside them are sub-agents' (old clients)."""
+    for folder in folders:
+        try:
+            with os.scandir(folder) as entries:
+                names = [entry.name for entry in entries if entry.name.endswith(".jsonl") and not entry.name.startswith("agent-") and is_plain(entry)]
+        except OSError:
+            continue
+        for name in sorted(names):
+            yield os.path.join(folder, name)
+
+
+def is_plain(entry: os.DirEntry[str]) -> bool:
+    """Whether an entry of a folder is a file, or leads to one: a link that leads nowhere or in a circle is none, and no error."""
+    return entry.is_file(follow_symlinks=False) or (entry.is_symlink() and os.path.isfile(entry.path))
+
+
+def own_session() -> Optional[str]:
+    """Id of the session that runs this command, None at a shell."""
+    return os.environ.get("CLAUDE_CODE_SESSION_ID") or None
+
+
+def live_clients() -> dict[str, str]:
+    """Session id -> start directory of each client that is open now. The files can be stale after a crash, so the process is asked."""
+    folder, found = os.path.join(config_root(), "sessions"), {}
+    for name in os.listdir(folder) if os.path.isdir(folder) else []:
+        for state in parse_line(read_small(os.path.join(folder, name)).encode("utf-8", "replace")).objects:
+            pid, session = state.get("pid"), state.get("sessionId")
+            if isinstance(pid, int) and isinstance(session, str) and is_running(pid):
+                found[session.lower()] = string(state.get("cwd"))
+    return found
+
+
+def project_directory(named: str) -> str:
+    """Real path of the project's directory: the one named, else where the calling client was started (a `cd` of the model
+    moves the script, not the project), else the current one."""
+    own = own_session()
+    started = live_clients().get(own.lower(), "") if own and not named else ""
+    return os.path.realpath(named or started or ".")
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process has this number. On Windows, where signal 0 would end it, the file is believed."""
+    if os.name == "nt" or not 0 < pid < 1 << 31:
+        return os.name == "nt"
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+class Typed(NamedTuple):
+    """One entry of the client's prompt history: what a person typed, when (seconds), where, in which session."""
+
+    text: str
+    time: float
+    project: str
+    session: str
+
+
+def prompt_history() -> Iterator[Typed]:
+    """The prompt history in the order it was typed. It outlives the transcripts."""
+    try:
+        file = open(os.path.join(config_root(), "history.jsonl"), "rb")
+    except OSError:
+        return
+    with file:
+        for _, data in read_lines(file):
+            for entry in parse_line(data).objects:
+                stamp = entry.get("timestamp")
+                yield Typed(
+                    string(entry.get("display")),
+                    stamp / 1000 if isinstance(stamp, (int, float)) else 0.0,
+                    string(entry.get("project")),
+                    string(entry.get("sessionId")).lower(),
+                )
+
+
+# -------------------------------------------------------------------------------------------------------------- records
+
+
+class Parsed(NamedTuple):
+    """The JSON objects of one line, and whether some of the line could not be read."""
+
+    objects: list[dict[str, Any]]
+    damaged: bool
+
+
+DECODER = json.JSONDecoder(strict=False)  # raw control characters inside strings are kept, as text
+RECORD_START = re.compile(r'\{\s*"(?:parentUuid|type)"\s*:')
+
+
+def read_lines(file: IO[bytes], end: Optional[int] = None) -> Iterator[tuple[int, bytes]]:
+    """(offset, bytes) of each line of `file`, which was opened as bytes; split at \\n only, blank lines left out."""
+    offset = file.tell()
+    for data in file:
+        if len(data) > 2 or data.strip():
+            yield offset, data
+        offset += len(data)
+        if end is not None and offset >= end:
+            return
+
+
+def parse_line(data: bytes) -> Parsed:
+    """What one line holds: usually one object; two where a write was glued to the next; none of a torn one's stub."""
+    text = data.decode("utf-8", "replace")
+    if text.startswith("{"):  # one object and a line end, as nearly always
+        try:
+            value, end = DECODER.raw_decode(text)
+            if text[end:] in ("\n", "", "\r\n"):
+                return Parsed([value], False)
+        except (ValueError, RecursionError):
+            pass  # read piece by piece below
+    text = text.strip("\ufeff\0 \t\r\n")
+    objects: list[dict[str, Any]] = []
+    damaged, at = False, 0
+    while at < len(text):
+        try:
+            value, at = DECODER.raw_decode(text, at)
+            objects += [value] if isinstance(value, dict) else []
+            at += len(text[at : at + 4096]) - len(text[at : at + 4096].lstrip("\0 \t\r"))
+        except (ValueError, RecursionError):
+            damaged = True
+            following = RECORD_START.search(text, at + 1)
+            at = following.start() if following else len(text)
+    return Parsed(objects, damaged)
+
+
+def parse_string(data: bytes) -> str:
+    """The text of a JSON string, empty where it is none."""
+    try:
+        return string(DECODER.decode(data.decode("utf-8", "replace")))
+    except ValueError:
+        return ""
+
+
+def string(value: object) -> str:
+    """`value` if it is text, else the empty string."""
+    return value if isinstance(value, str) else ""
+
+
+def mapping(value: object) -> dict[str, Any]:
+    """`value` if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def array(value: object) -> list[Any]:
+    """`value` if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def number(value: object) -> int:
+    """`value` if it is a whole number, else 0."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+class Text(NamedTuple):
+    """A text block."""
+
+    text: str
+
+
+class Thinking(NamedTuple):
+    """A thinking block; its text is mostly empty."""
+
+    text: str
+
+
+class Image(NamedTuple):
+    """A picture or document: its media type and the length of its data in bytes."""
+
+    media_type: str
+    size: int
+
+
+class Call:
+    """A tool call. `input` is an object in all but odd files; of a long line it is read when it is asked for."""
+
+    __slots__ = ("id", "name", "record", "given")
+
+    def __init__(self, id: str, name: str, record: Record, given: Any = ...) -> None:
+        self.id, self.name, self.record, self.given = id, name, record, given
+
+    @property
+    def input(self) -> Any:
+        """What the agent gave the tool."""
+        if self.given is ...:
+            blocks = array(mapping(self.record.fields().get("message")).get("content"))
+            self.given = next((fields.get("input") for fields in map(mapping, blocks) if fields.get("id") == self.id), None)
+        return self.given
+
+    def argument(self, *names: str) -> str:
+        """The first of these arguments that is given, as text; empty where none is."""
+        given = mapping(self.input)
+        for name in names:
+            value = given.get(name)
+            if value:
+                return value if isinstance(value, str) else " ".join(value) if all_strings(value) else json.dumps(value, ensure_ascii=False)
+        return ""
+
+
+class Output(NamedTuple):
+    """What a call gave back: the result block's text, and the client's own detail of it (its shape depends on the tool)."""
+
+    text: str
+    detail: Any
+
+
+class Result:
+    """A tool result. What it says is read from the file when it is asked for: results are most of a transcript."""
+
+    __slots__ = ("call_id", "is_error", "record")
+
+    def __init__(self, call_id: str, is_error: bool, record: Record) -> None:
+        self.call_id, self.is_error, self.record = call_id, is_error, record
+
+    def read(self) -> Output:
+        """The text and the detail, empty where the line can no longer be read."""
+        fields = self.record.fields()
+        for block in array(mapping(fields.get("message")).get("content")):
+            if mapping(block).get("type") == "tool_result" and string(block.get("tool_use_id")) == self.call_id:
+                return Output(flat_text(block.get("content")), fields.get("toolUseResult"))
+        return Output("", None)
+
+
+def all_strings(value: object) -> bool:
+    """Whether `value` is a list of texts."""
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def flat_text(content: object) -> str:
+    """Text of a result's content: a string, a list of blocks, or nothing."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(filter(None, (block_text(block) for block in array(content))))
+
+
+def block_text(block: object) -> str:
+    """Text of one content block; what is no text is named in brackets."""
+    if isinstance(block, str):
+        return block
+    fields = mapping(block)
+    kind = string(fields.get("type"))
+    if kind == "text":
+        return string(fields.get("text"))
+    if kind in ("image", "document"):
+        return f"[{media_type(fields)}]"
+    return f"[{kind}: {string(fields.get('tool_name'))}]" if kind == "tool_reference" else f"[{kind}]" if kind else ""
+
+
+def media_type(block: dict[str, Any]) -> str:
+    """Media type of a picture or document block."""
+    return string(mapping(block.get("source")).get("media_type")) or string(block.get("type"))
+
+
+class Compaction(NamedTuple):
+    """What a compact_boundary says of the records it preserved; None where it does not say.
+
+    `kept` are the uuids of preservedMessages under `kept_anchor`; head, anchor and tail those of preservedSegment.
+    """
+
+    kept: Optional[list[str]]
+    kept_anchor: str
+    segment: Optional[tuple[str, str, str]]
+
+
+class Usage(NamedTuple):
+    """Tokens of one API answer: what it read (the context), and what it wrote."""
+
+    context: int
+    output: int
+
+
+class Record:
+    """One line of a transcript, narrowed. `uuid` and `parent` are the links of the chain; what a line does not say is empty."""
+
+    logical_parent: Optional[str] = None
+    known_blocks: Optional[tuple[Any, ...]] = ()  # None: not read yet
+    own_calls: Sequence[Call] = ()
+    own_results: Sequence[Result] = ()
+    meta = summary = local = api_error = queued = False
+    session = origin = message_id = model = denial = cwd = branch = entrypoint = subtype = source_call = forked_from = ""
+    known_tokens: Optional[dict[str, Any]] = {}  # the same
+    compaction: Optional[Compaction] = None
+    line = 0  # place in the file among the chain records, from 0; of one that is repeated that of its first copy
+    last_line = 0  # that of its last copy
+
+    def __init__(
+        self, transcript: Transcript, offset: int, size: int, kind: str, uuid: str, parent: Optional[str], sidechain: bool, timestamp: str
+    ) -> None:
+        self.transcript, self.offset, self.size, self.kind = transcript, offset, size, kind
+        self.uuid, self.parent, self.sidechain, self.timestamp = uuid, parent, sidechain, timestamp
+
+    @property
+    def blocks(self) -> tuple[Any, ...]:
+        """The content blocks: Text, Thinking, Image, Call and Result."""
+        if self.known_blocks is None:
+            self.take_blocks(mapping(self.fields().get("message")).get("content"))
+        return self.known_blocks or ()
+
+    @property
+    def usage(self) -> Optional[Usage]:
+        """The tokens of the answer this row belongs to, None where it says none."""
+        if self.known_tokens is None:
+            self.known_tokens = mapping(mapping(self.fields().get("message")).get("usage"))
+        if not self.known_tokens:
+            return None
+        context = sum(number(self.known_tokens.get(name)) for name in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"))
+        return Usage(context, number(self.known_tokens.get("output_tokens")))
+
+    def fields(self) -> dict[str, Any]:
+        """The whole record as the file has it now, read anew; empty where it is gone or cannot be parsed."""
+        for fields in parse_line(self.transcript.read(self.offset, self.size)).objects:
+            if string(fields.get("uuid")) == self.uuid:
+                return fields
+        return {}
+
+    def take_blocks(self, content: object) -> None:
+        """Fill in the content blocks from what the file holds: a string is one Text, a list is taken block by block."""
+        if isinstance(content, str):
+            self.known_blocks = (Text(content),)
+            return
+        self.known_blocks = tuple([narrowed for block in array(content) if (narrowed := narrow_block(self, block)) is not None])
+        kinds = {type(block) for block in self.known_blocks}
+        if Call in kinds:
+            self.own_calls = [block for block in self.known_blocks if isinstance(block, Call)]
+        if Result in kinds:
+            self.own_results = [block for block in self.known_blocks if isinstance(block, Result)]
+
+    def lone_value(self, key: str) -> Any:
+        """The value of a key that stands once in the line, read without the rest, which may be a whole file; None where that cannot be told.
+
+        The byte test is sound: inside a JSON string a quote is always escaped, so it only ever meets a key.
+        """
+        data, mark = self.transcript.read(self.offset, self.size), f'"{key}":'.encode()
+        _, found, after = data.partition(mark)
+        if not found or mark in after or data.count(b'"parentUuid":') != 1:  # several keys, or records glued together
+            return None
+        try:
+            return DECODER.raw_decode(after.lstrip().decode("utf-8", "replace"))[0]
+        except (ValueError, RecursionError):
+            return None
+
+    def texts(self) -> list[str]:
+        """The texts of its text blocks."""
+        return [block.text for block in self.blocks if isinstance(block, Text) and block.text]
+
+    def calls(self) -> Sequence[Call]:
+        """Its tool calls."""
+        return self.own_calls
+
+    def results(self) -> Sequence[Result]:
+        """Its tool results."""
+        return self.own_results
+
+
+def narrow(transcript: Transcript, offset: int, size: int, fields: dict[str, Any]) -> Record:
+    """The typed view of a parsed chain record."""
+    get = fields.get
+    kind = string(get("type"))
+    record = Record(
+        transcript, offset, size, kind, string(get("uuid")), optional(get("parentUuid")), get("isSidechain") is True, string(get("timestamp"))
+    )
+    record.session, record.cwd, record.branch, record.entrypoint = transcript.place(
+        string(get("sessionId")), string(get("cwd")), string(get("gitBranch")), string(get("entrypoint"))
+    )
+    if "forkedFrom" in fields:
+        record.forked_from = string(mapping(get("forkedFrom")).get("sessionId"))
+    if kind == "assistant":
+        narrow_answer(record, fields, mapping(get("message")))
+    elif kind == "user":
+        narrow_user(record, fields, mapping(get("message")))
+    elif kind == "attachment":
+        attachment = mapping(get("attachment"))
+        record.subtype = intern_string(attachment.get("type"))
+        if record.subtype == "queued_command":
+            record.queued = attachment.get("commandMode") == "prompt"
+            record.origin = string(mapping(attachment.get("origin")).get("kind"))
+            record.take_blocks(attachment.get("prompt"))
+    elif kind == "system":
+        record.subtype = intern_string(get("subtype"))
+        record.take_blocks(get("content"))
+        record.logical_parent = optional(get("logicalParentUuid"))
+        if record.subtype == "compact_boundary":
+            record.compaction = narrow_compaction(mapping(get("compactMetadata")))
+    if get("isMeta") is True or get("isVisibleInTranscriptOnly") is True:
+        record.meta = True
+    return record
+
+
+def narrow_answer(record: Record, fields: dict[str, Any], message: dict[str, Any]) -> None:
+    """Fill in what an assistant record alone carries."""
+    record.take_blocks(message.get("content"))
+    record.message_id, record.model = string(message.get("id")), intern_string(message.get("model"))
+    record.known_tokens = mapping(message.get("usage"))
+    if fields.get("isApiErrorMessage") is True:
+        record.api_error = True
+
+
+def narrow_user(record: Record, fields: dict[str, Any], message: dict[str, Any]) -> None:
+    """Fill in what a user record alone carries."""
+    record.take_blocks(message.get("content"))
+    record.summary = fields.get("isCompactSummary") is True
+    record.origin = string(mapping(fields.get("origin")).get("kind"))
+    record.local = fields.get("rowSource") == "local" and not record.origin
+    record.source_call = string(fields.get("sourceToolUseID"))
+    rejected = string(fields.get("toolUseResult")).startswith("User rejected")
+    record.denial = string(fields.get("toolDenialKind")) or ("user-rejected" if rejected else "")
+
+
+def intern_string(value: object) -> str:
+    """A text that most records repeat, kept once."""
+    return sys.intern(value) if type(value) is str else ""
+
+
+def narrow_block(record: Record, block: object) -> Any:
+    """One content block of a message: Text, Thinking, Image, Call or Result, None for what is nothing of the kind."""
+    fields = mapping(block)
+    kind = fields.get("type")
+    if kind == "text":
+        return Text(string(fields.get("text")))
+    if kind == "tool_use":
+        return Call(string(fields.get("id")), string(fields.get("name")), record, fields.get("input"))
+    if kind == "tool_result":
+        return Result(string(fields.get("tool_use_id")), fields.get("is_error") is True, record)
+    if kind in ("thinking", "redacted_thinking"):
+        return Thinking(string(fields.get("thinking")))
+    if kind in ("image", "document"):
+        return Image(media_type(fields), len(string(mapping(fields.get("source")).get("data"))) * 3 // 4)
+    return None
+
+
+def narrow_compaction(metadata: dict[str, Any]) -> Compaction:
+    """The boundary's metadata. Both ways to name what was preserved are kept; the chain decides which holds."""
+    listed, segment = metadata.get("preservedMessages"), metadata.get("preservedSegment")
+    kept = [string(uuid) for uuid in array(listed.get("uuids"))] if isinstance(listed, dict) else None
+    ends = (
+        (string(segment.get("headUuid")), string(segment.get("anchorUuid")), string(segment.get("tailUuid"))) if isinstance(segment, dict) else None
+    )
+    return Compaction(kept, string(mapping(listed).get("anchorUuid")), ends)
+
+
+def optional(value: object) -> Optional[str]:
+    """`value` if it is a text that is not empty, else None."""
+    return value if isinstance(value, str) and value else None
+
+
+CHAIN_KINDS = frozenset(("user", "assistant", "attachment", "system", "progress"))
+TITLE_KINDS = {"custom-title": "customTitle", "ai-title": "aiTitle", "agent-name": "agentName"}  # the better first
+SIDE_KINDS = frozenset((*TITLE_KINDS, "last-prompt"))  # the only side records that are read
+CHAIN_HEAD = re.compile(  # the links, then what begins an attachment, a tool result, or the only block of an answer's row
+    rb'\{"parentUuid":(?:null|"([!#-\[\]-~]{1,64})"),"isSidechain":(true|false),(?:"(?!uuid|type)[a-zA-Z]+":"[^"\\]*",)*?'
+    rb'(?:"message":\{(?:"model":"([^"\\<]*)",)?"id":"([^"\\]*)","type":"message","role":"assistant",(?:"model":"([^"\\<]*)",)?"content":'
+    rb'\[\{"type":"(?:text"|thinking"|tool_use","id":"([^"\\]*)","name":"([^"\\]*)")'
+    rb'|"type":"user","message":\{"role":"user","content":\[\{(?:"tool_use_id":"([^"\\]*)",)?"type":"tool_result",(?:"tool_use_id":"([^"\\]*)",)?"content":'
+    rb'|"attachment":\{"type":"([a-z_]+)")'
+)
+LINK_TAIL = re.compile(rb',"uuid":"([!#-\[\]-~]{1,64})","timestamp":"([!#-\[\]-~]{1,40})"')
+PLACE_TAIL = re.compile(
+    rb',(?:"entrypoint":"([^"\\]*)",)?"cwd":("(?:[^"\\]|\\.)*"),"sessionId":"([^"\\]*)",(?:"version":"[^"\\]*",)?"gitBranch":("(?:[^"\\]|\\.)*")'
+    rb'(?:,"[a-zA-Z]+":"[^"\\]*")*'
+)
+FORK_TAIL = re.compile(rb',"forkedFrom":\{"sessionId":"([^"\\]*)","messageUuid":"[^"\\]*"\}')
+RESULT_END = re.compile(rb'["\]l](?:,"is_error":(true|false))?(?:,"tool_use_id":"([^"\\]*)")?\}\]\}\Z')
+ANSWER_LINK, ATTACHMENT_LINK = b',"type":"assistant","uuid":"', b',"type":"attachment","uuid":"'
+TAIL_BYTES = 1_024  # where a record's place in the world stands, and what a short record glued to a line's end begins with
+BLOCK_TAIL = 256  # where a result block's flag and id stand, behind its content
+SIDE_TAILS = (b'"gitBranch":', b'"parentUuid":', b'Title":', b'"agentName":', b'"leafUuid":')  # of every record that counts
+
+
+def kind_of_side_record(data: bytes) -> Optional[str]:
+    """Type of a line that is a side record nobody needs, written by the client, None for any other line.
+
+    The byte tests are sound: inside a JSON string a quote is always escaped, so they only ever meet the structure. A record
+    that was glued to such a line, or to a torn one's stub, ends the line and shows there what it is.
+    """
+    if not data.startswith(b'{"type":"') or not data.endswith((b"}\n", b"}\r\n")):
+        return None
+    kind = data[9 : data.find(b'"', 9, 64)].decode("latin-1")
+    if "\\" in kind or kind in CHAIN_KINDS or kind in SIDE_KINDS or data.find(b'"parentUuid":', 0, TAIL_BYTES) >= 0:
+        return None
+    tail = data[-TAIL_BYTES:]
+    for sign in SIDE_TAILS:
+        if sign in tail:
+            return None
+    if not kind.startswith("api-request") and data.find(b'}{"type":"') >= 0:  # requests are most of a file, and hold these
+        return None
+    return kind
+
+
+def recognise(transcript: Transcript, offset: int, data: bytes) -> Optional[Record]:
+    """The Record of a tool result, an attachment or a row of an answer that the client wrote, from its head and tail alone, else None.
+
+    What it does not hold (the text, the detail) is read by `fields()` when somebody asks. A test proves that the
+    reading of whole lines gives the same records.
+    """
+    head = CHAIN_HEAD.match(data, 0, TAIL_BYTES)
+    if not head or data.find(b'{"parentUuid":', 1) >= 0:  # a stub with another record glued to it
+        return None
+    start = head.end()
+    parent, sidechain, model, answer, late_model, call, tool, first, second, attachment = head.groups()
+    if answer is not None:
+        kind, at = "assistant", data.rfind(ANSWER_LINK, start) + ANSWER_LINK.index(b',"uuid"')
+    elif attachment:
+        kind, at = "attachment", data.rfind(ATTACHMENT_LINK, start) + ATTACHMENT_LINK.index(b',"uuid"')
+    else:
+        kind, at = "user", data.find(b']},"uuid":"', start) + 2
+    link = LINK_TAIL.match(data, at) if at > start else None
+    if not link:
+        return None
+    uuid, timestamp = link.groups()
+    record = Record(
+        transcript, offset, len(data), kind, uuid.decode(), parent.decode() if parent else None, sidechain == b"true", timestamp.decode()
+    )
+    if not take_place(record, data, link.end()):
+        return None
+    if attachment:
+        record.subtype = attachment.decode()
+        return record if attachment != b"queued_command" else None  # what a person said is read whole
+    if data.find(b'},{"type":"', start, at) >= 0:  # another block
+        return None
+    if answer is None:
+        return record if take_result(record, data, start, at, first or second) else None
+    record.message_id, record.model = answer.decode("utf-8", "replace"), intern_string((model or late_model or b"").decode("utf-8", "replace"))
+    record.known_blocks = record.known_tokens = None
+    if tool is not None:
+        record.own_calls = (Call(call.decode("utf-8", "replace"), tool.decode("utf-8", "replace"), record),)
+    return record if data.find(b'"isApiErrorMessage":true', at) < 0 else None
+
+
+def take_result(record: Record, data: bytes, start: int, end: int, call: Optional[bytes]) -> bool:
+    """Fill in the one result of a record, whose block ends before `end`; False where it takes a closer look."""
+    ending = RESULT_END.search(data, max(start, end - BLOCK_TAIL), end)
+    if not ending or (ending[2] is None) == (call is None) or data.count(b'"tool_use_id":"', start, end) != (call is None):
+        return False  # no id, two, or an order of keys that is not the client's
+    failed = ending[1] == b"true"
+    tail = end if failed else max(end, len(data) - TAIL_BYTES)  # a refusal is marked as an error, too
+    if data.find(b'"toolDenialKind"', tail) >= 0 or (failed and data.find(b'"toolUseResult":"User rejected', end) >= 0):
+        return False
+    record.known_blocks = record.own_results = (Result((call or ending[2]).decode("utf-8", "replace"), failed, record),)
+    return True
+
+
+def take_place(record: Record, data: bytes, link_end: int) -> bool:
+    """Fill in session, cwd, branch and entrypoint from the end of a line, which is the same in most lines; False where it is not the client's."""
+    places, tail = record.transcript.places, max(link_end, len(data) - TAIL_BYTES)
+    at = data.rfind(b',"entrypoint":"', tail)
+    ending = data[at if at >= 0 else data.rfind(b',"cwd":"', tail) :]
+    if b'"forkedFrom"' in ending and (fork := FORK_TAIL.search(ending)):
+        record.forked_from = fork[1].decode("utf-8", "replace")
+        ending = ending[: fork.start()] + ending[fork.end() :]
+    if ending not in places:
+        place = PLACE_TAIL.match(ending)
+        if not place or ending[place.end() :] not in (b"}\n", b"}\r\n"):
+            return False
+        entrypoint, session = (place[1] or b"").decode("utf-8", "replace"), place[3].decode("utf-8", "replace")
+        places[ending] = record.transcript.place(session, parse_string(place[2]), parse_string(place[4]), entrypoint)
+    record.session, record.cwd, record.branch, record.entrypoint = places[ending]
+    return True
+
+
+class Pin(NamedTuple):
+    """A last-prompt record: the leaf that the client noted, and how many chain records stand before it in the file."""
+
+    leaf: str
+    explicit: bool
+    after: int
+
+
+class Transcript:
+    """A session's file, read once: its chain records in file order, its titles and pins, and how much was damaged."""
+
+    def __init__(self, path: str, file: IO[bytes]) -> None:
+        self.path, self.file = path, file
+        self.id = os.path.splitext(os.path.basename(path))[0]
+        self.records: list[Record] = []
+        self.loose: list[Record] = []  # chain kinds without a uuid: they have a place in the file but no link
+        self.places: dict[Any, tuple[str, str, str, str]] = {}  # by the four themselves, and by the end of a line that tells them
+        self.titles: dict[str, str] = {}
+        self.pin: Optional[Pin] = None
+        self.damaged = 0
+        self.size = 0
+
+    def release(self) -> list[Record]:
+        """The records, no longer held: a reader of thousands of files would keep them all, since nothing collects circles here."""
+        records, self.records = self.records, []
+        return records
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Bytes of one line, fewer where the file has shrunk."""
+        try:
+            if hasattr(os, "pread"):  # not on Windows; a buffered read would fetch a whole block each time
+                return os.pread(self.file.fileno(), size, offset)
+            self.file.seek(offset)
+            return self.file.read(size)
+        except (OSError, ValueError):
+            return b""
+
+    def place(self, session: str, cwd: str, branch: str, entrypoint: str) -> tuple[str, str, str, str]:
+        """These four, which most records repeat, kept once."""
+        key = (session, cwd, branch, entrypoint)
+        return self.places.setdefault(key, key)
+
+    def take_line(self, offset: int, data: bytes, eager: Optional[int] = None) -> None:
+        """Add what one line holds; one of more than `eager` bytes (EAGER_BYTES) by its head and tail where these tell enough."""
+        limit = EAGER_BYTES if eager is None else eager
+        if limit != WHOLE and self.take_edges(offset, data, limit):
+            return
+        objects, damaged = parse_line(data)
+        if damaged and not objects and self.take_edges(offset, data, WHOLE):  # its inside alone is damaged: it still links the chain
+            self.damaged += len(data) <= EAGER_BYTES  # of a longer line nobody would know who reads the quick way
+            return
+        self.damaged += damaged
+        for fields in objects:
+            self.take_object(offset, len(data), fields)
+
+    def take_edges(self, offset: int, data: bytes, limit: int) -> bool:
+        """Take a line of more than `limit` bytes by its head and tail; whether that was enough."""
+        if len(data) > limit and (record := recognise(self, offset, data)):
+            self.add(record)
+            return True
+        return bool(kind_of_side_record(data))
+
+    def take_object(self, offset: int, size: int, fields: dict[str, Any]) -> None:
+        """Add one parsed object: a chain record has a uuid, a side record has none."""
+        kind = string(fields.get("type"))
+        if kind in TITLE_KINDS:
+            self.titles[kind] = string(fields.get(TITLE_KINDS[kind]))
+        elif kind == "last-prompt" and isinstance(fields.get("leafUuid"), str):
+            self.pin = Pin(fields["leafUuid"], fields.get("explicit") is True, len(self.records))
+        elif string(fields.get("uuid")) and (kind in CHAIN_KINDS or "parentUuid" in fields):
+            self.add(narrow(self, offset, size, fields))
+        elif kind in CHAIN_KINDS:
+            loose = narrow(self, offset, size, fields)
+            loose.line = len(self.records)
+            self.loose.append(loose)
+
+    def add(self, record: Record) -> None:
+        """Append a chain record. A compaction voids every pin before it (measured)."""
+        record.line = record.last_line = len(self.records)
+        if record.compaction:
+            self.pin = None
+        self.records.append(record)
+
+
+def read_transcript(path: str, eager: Optional[int] = None) -> Transcript:
+    """Read a transcript once, up to its last complete line. Lines up to `eager` bytes are parsed at once (default EAGER_BYTES).
+
+    LINKS_ONLY leaves to be read later what can be, damage inside a line included; WHOLE parses every line (the slow path, for proof).
+
+    The file stays open for `Record.fields`. Raises Refusal where it is no readable file.
+    """
+    try:
+        if not os.path.isfile(path):
+            what = "is a directory, not a transcript" if os.path.isdir(path) else "is no regular file" if os.path.exists(path) else "does not exist"
+            raise Refusal(f"{path} {what}; give the path of a .jsonl file")
+        file = open(path, "rb", buffering=BLOCK_BYTES)
+    except (OSError, ValueError) as error:
+        raise Refusal(f"cannot read {path}: {getattr(error, 'strerror', None) or error}; check the path and its permissions") from error
+    transcript = Transcript(os.fspath(path), file)
+    take = transcript.take_line
+    try:
+        for offset, data in read_lines(file):
+            take(offset, data, eager)
+            transcript.size = offset + len(data)
+    except OSError as error:
+        raise Refusal(f"cannot read {path}: {error.strerror}; nothing was changed") from error
+    return transcript
+
+
+# --------------------------------------------------------------------------------------------------------- conversation
+
+
+class Prompt(NamedTuple):
+    """What a person said: the text as typed, and how: "typed", "queued" (while the agent worked), "command" (/x), "shell" (! x)."""
+
+    text: str
+    how: str
+
+
+ENVELOPE = re.compile(
+    r"<(local-command-stdout|local-command-stderr|local-command-caveat|bash-stdout|bash-stderr|task-notification|system-reminder|teammate-message"
+    r"|cross-session-message|ide_opened_file|ide_selection|user-prompt-submit-hook|session-start-hook)\b[^>]*>.*?</\1>",
+    re.S,
+)
+HARNESS_STARTS = ("Caveat: The messages below", "[Request interrupted by user", "Stop hook feedback:", "[SYSTEM NOTIFICATION")
+COMMAND_NAME = re.compile(r"<command-name>\s*(/?[^<]*?)\s*</command-name>")
+COMMAND_ARGS = re.compile(r"<command-args>(.*?)</command-args>", re.S)
+SHELL_INPUT = re.compile(r"\s*<bash-input>(.*?)</bash-input>", re.S)
+SHELL_OUTPUT = re.compile(r"<bash-(stdout|stderr)>(.*?)</bash-\1>", re.S)
+# fmt: off
+LOCAL_COMMANDS = frozenset((  # they never reach the model
+     "add-dir", "agents", "branch", "clear", "compact", "config", "context", "copy", "cost", "doctor", "effort", "exit", "export", "fast",
+     "help", "hooks", "ide", "login", "logout", "mcp", "memory", "model", "output-style", "permissions", "plugin", "quit", "release-notes",
+     "rename", "resume", "rewind", "status", "statusline", "tasks", "terminal-setup", "theme", "todos", "upgrade", "usage", "vim",
+))
+# fmt: on
+
+
+def strip_envelopes(text: str) -> str:
+    """`text` without the harness's envelopes that stand before or after a person's own words."""
+    while (envelope := ENVELOPE.match(text.lstrip())) is not None:
+        text = text.lstrip()[envelope.end() :]
+    return "" if text.startswith(HARNESS_STARTS) else text
+
+
+def command_line(text: str) -> str:
+    """`/x args` of a slash command's record, empty for any other text."""
+    name = COMMAND_NAME.search(text) if text.lstrip().startswith(("<command-name>", "<command-message>")) else None
+    if not name:
+        return ""
+    args = COMMAND_ARGS.search(text)
+    return f"/{name[1].lstrip('/')} {args[1].strip() if args else ''}".strip()
+
+
+def prompt_of(record: Record) -> Optional[Prompt]:
+    """What the person said in this record, None where nobody did. The one place that knows what a prompt is (format.md 3)."""
+    if not (record.kind == "user" or record.queued) or record.sidechain or record.meta or record.summary or record.origin not in ("", "human"):
+        return None
+    if record.own_results:
+        return None
+    parts = [strip_envelopes(text) for text in record.texts()]
+    text = "\n".join(part for part in parts if part.strip())
+    if shell := SHELL_INPUT.match(text):
+        return Prompt(f"! {shell[1]}", "shell")
+    if command := command_line(text):
+        return None if record.local or command.split()[0][1:] in LOCAL_COMMANDS else Prompt(command, "command")
+    pictures = "[image]" if any(isinstance(block, Image) for block in record.blocks) else ""
+    said = "\n".join(part for part in (text, "" if "[image]" in text else pictures) if part.strip())
+    return Prompt(said, "queued" if record.queued else "typed") if said.strip() else None
+
+
+def local_command(record: Record) -> str:
+    """A slash command that never reached the model (/clear, /model, ...), empty for other records."""
+    if record.sidechain or record.kind not in ("user", "system") or prompt_of(record):
+        return ""
+    return command_line("".join(record.texts()))
+
+
+def unescaped(text: str) -> str:
+    """Shell output as it was: the client stores it XML-escaped once."""
+    return text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"').replace("&#39;", "'").replace("&amp;", "&")
+
+
+class JoinedCall(NamedTuple):
+    """A call with the record it stands in, and its result, None where it never came back."""
+
+    call: Call
+    record: Record
+    result: Optional[Result]
+
+    @property
+    def denied(self) -> bool:
+        """Whether the person refused it."""
+        return self.result is not None and self.result.record.denial == "user-rejected"
+
+    @property
+    def failed(self) -> bool:
+        """Whether it gave an error or was not let through."""
+        return self.result is not None and (self.result.is_error or bool(self.result.record.denial))
+
+
+class Exchange:
+    """A prompt and what followed until the next one. `n` counts the person's prompts from 1; 0 is what came before any."""
+
+    __slots__ = ("n", "prompt", "record", "live", "answers", "calls", "notices", "shell_output", "interrupted", "errors", "last")
+
+    def __init__(self, n: int, prompt: Prompt, record: Record, live: bool) -> None:
+        self.n, self.prompt, self.record, self.live = n, prompt, record, live
+        self.answers: list[Record] = []
+        self.calls: list[JoinedCall] = []
+        self.notices: list[str] = []
+        self.shell_output = ""
+        self.interrupted = False
+        self.errors = 0
+        self.last = record
+
+    @property
+    def replies(self) -> list[Text]:
+        """What the agent said, text by text; read from the file where it is not known yet."""
+        return [block for record in self.answers for block in record.blocks if isinstance(block, Text) and block.text.strip()]
+
+
+class Conversation:
+    """A transcript's records sorted by what became of them.
+
+    live       what the client sends after --resume, in that order
+    earlier    what a compaction took away
+    abandoned  main-chain records on no path to the leaf: rewound, cancelled, or another client's branch
+    happened   earlier and live together, each record once, in the order it happened; `exchanges` is cut from it
+    """
+
+    def __init__(self, transcript: Transcript) -> None:
+        self.transcript = transcript
+        self.live: list[Record] = []
+        self.earlier: list[Record] = []
+        self.happened: list[Record] = []
+        self.abandoned: list[Record] = []
+        self.exchanges: list[Exchange] = []
+        self.summaries: list[Record] = []
+        self.commands: list[str] = []
+        self.compactions = 0
+        self.links = Links([])
+
+
+BRIDGE_SECONDS = 5  # the client bridges a missing parent to a record at most this much older (measured: 5 s yes, 6 s no)
+
+
+def has_turn(path: list[Record]) -> bool:
+    """Whether a person or the agent speaks on this path."""
+    return any(record.kind in ("user", "assistant") for record in path)
+
+
+def kept_prefix(boundary: Record) -> bool:
+    """Whether a compaction kept what stands before it and took what follows: the anchor is the boundary itself."""
+    kept, anchor, segment = boundary.compaction or Compaction(None, "", None)
+    return boundary.uuid in (anchor if kept is not None else "", segment[1] if segment else "")
+
+
+class Links:
+    """All records of a transcript by uuid. Of a uuid that stands in the file more than once the last copy counts, links and
+    content, in the place of the first (measured)."""
+
+    def __init__(self, records: list[Record]) -> None:
+        self.by_uuid = {record.uuid: record for record in records}  # in the order of the first copies
+        if len(self.by_uuid) < len(records):
+            first_line: dict[str, int] = {}
+            for record in records:
+                first_line.setdefault(record.uuid, record.last_line)
+            for uuid, record in self.by_uuid.items():
+                record.line = first_line[uuid]
+        self.main = [record for record in self.by_uuid.values() if not record.sidechain]
+        self.boundaries = [record for record in self.main if record.compaction and self.has_summary(record)]
+
+    def has_summary(self, boundary: Record) -> bool:
+        """Whether a summary belongs to a boundary; one without is no compaction."""
+        return next((record.summary for record in self.main if record.line > boundary.line and (record.summary or record.compaction)), False)
+
+
+class Chain:
+    """The links between main-chain records as they are before line `limit` of the file: parents, bridges over gaps, and
+    what the last compaction re-parented and took away (measured on the client)."""
+
+    def __init__(self, links: Links, limit: int) -> None:
+        self.links = links
+        self.boundaries = [boundary for boundary in links.boundaries if boundary.line < limit]
+        self.boundary = self.boundaries[-1] if self.boundaries else None
+        self.main = [record for record in links.main if record.line < limit]
+        self.by_uuid = {record.uuid: record for record in self.main}
+        self.paths: dict[tuple[str, bool], list[Record]] = {}  # walks that were made
+        self.moved: dict[str, str] = {}  # uuid -> parent after the compaction, "" for a root
+        self.kept: list[str] = []
+        self.cuts = False
+        if self.boundary:
+            self.compact(self.boundary)
+        self.lines = [record.line for record in self.main]
+        self.times: list[tuple[float, int]] = []  # (seconds, place in main), made when a bridge is needed
+
+    def compact(self, boundary: Record) -> None:
+        """Apply the last boundary: chain what it kept under its anchor, drop what stands before it."""
+        kept, anchor, segment = boundary.compaction or Compaction(None, "", None)
+        if kept is not None:
+            if not all(uuid in self.by_uuid for uuid in kept):
+                return  # the client then ignores the metadata as a whole
+        elif segment is not None:
+            kept, anchor = self.segment(*segment), segment[1]
+            if not kept or anchor not in self.by_uuid:
+                return
+        elif not any(earlier.compaction and (earlier.compaction.kept is not None or earlier.compaction.segment) for earlier in self.boundaries[:-1]):
+            return  # metadata was never written in this file: the links alone decide
+        else:
+            kept = []
+        self.kept, self.cuts = kept, True
+        staying = set(kept)
+        self.main = [record for record in self.main if record.last_line >= boundary.line or record.uuid in staying]
+        self.by_uuid = {record.uuid: record for record in self.main}
+        if kept:
+            self.moved = {record.uuid: kept[-1] for record in self.main if record.parent == anchor and anchor}
+            self.moved.update(zip(kept, [anchor if anchor in self.by_uuid else "", *kept]))
+
+    def segment(self, head: str, anchor: str, tail: str) -> list[str]:
+        """Uuids from head to tail along the links as they stand in the file, empty where they do not lead there."""
+        path: list[str] = []
+        step = self.by_uuid.get(tail)
+        while step is not None and step.uuid not in path[-1:] and len(path) <= len(self.main):
+            path.append(step.uuid)
+            if step.uuid == head:
+                return path[::-1] if step.kind != "progress" else []
+            step = self.by_uuid.get(step.parent or "")
+        return []
+
+    def parent(self, record: Record) -> Optional[Record]:
+        """The parent record, None for a root; a missing one is bridged."""
+        uuid = self.moved.get(record.uuid, record.parent)
+        if not uuid:
+            return None if record.logical_parent is None or record in self.boundaries else self.by_uuid.get(record.logical_parent)
+        known = self.by_uuid.get(uuid)
+        if known:
+            return known
+        if self.cuts and uuid in self.links.by_uuid and not self.links.by_uuid[uuid].sidechain:  # it was taken away
+            return self.by_uuid[self.kept[-1]] if self.kept else None
+        return self.bridge(record)
+
+    def bridge(self, record: Record) -> Optional[Record]:
+        """Where a missing parent leads: to the latest record at most 5 s older, as in the client; it gives up beyond that.
+
+        We go on to the nearest earlier record of the same session's main chain, whatever its age (our judgment): what
+        was said before a gap was said.
+        """
+        then = seconds(record.timestamp)
+        if then is None:
+            return self.before(record)
+        if not self.times:
+            self.times = sorted((when, at) for at, other in enumerate(self.main) if (when := seconds(other.timestamp)) is not None)
+        last = bisect.bisect_right(self.times, (then, len(self.main))) - 1
+        for when, at in self.times[max(last - 1, 0) : last + 1][::-1]:
+            if self.main[at] is not record and then - when <= BRIDGE_SECONDS:
+                return self.main[at]
+        return self.before(record)
+
+    def beside_progress(self, record: Record, progress: Record) -> Record:
+        """Where a link through old hook progress leads: those rows hang beside a call's result, and answers hang on both sides.
+
+        The parent is the newest earlier record below the call that the progress belongs to, so that nothing is lost.
+        """
+        call, seen = progress, {record.uuid}
+        while call.kind == "progress" and call.uuid not in seen and call.parent in self.by_uuid:
+            seen.add(call.uuid)
+            call = self.by_uuid[call.parent or ""]
+        nearest = self.before(record, skip="progress")
+        above = nearest
+        while above and above is not call and above.uuid not in seen and above.line > call.line:
+            seen.add(above.uuid)
+            above = self.by_uuid.get(above.parent or "")
+        return nearest if nearest and above is call else progress
+
+    def before(self, record: Record, skip: str = "") -> Optional[Record]:
+        """The nearest main-chain record of the same session that stands before `record` in the file, not of kind `skip`."""
+        for at in range(bisect.bisect_left(self.lines, record.line) - 1, -1, -1):
+            if self.main[at].session == record.session and self.main[at].kind != skip:
+                return self.main[at]
+        return None
+
+    def walk(self, leaf: Record, lenient: bool = False) -> list[Record]:
+        """From the root to `leaf`. In a cycle the file's order is the best there is.
+
+        `lenient` also takes the answers that hang beside old hook progress: they happened, though the client does not send them.
+        """
+        if (leaf.uuid, lenient) in self.paths:
+            return self.paths[leaf.uuid, lenient]
+        path: list[Record] = []
+        seen: set[str] = set()
+        step: Optional[Record] = leaf
+        while step is not None:
+            if step.uuid in seen:
+                path = self.main[::-1]
+                break
+            seen.add(step.uuid)
+            path.append(step)
+            above = self.parent(step)
+            step = self.beside_progress(step, above) if lenient and above and above.kind == "progress" else above
+        return self.paths.setdefault((leaf.uuid, lenient), path[::-1])
+
+    def leaf(self, pin: Optional[Pin]) -> Optional[Record]:
+        """The record that a resume continues from: the last line's, unless a pin names another branch (measured).
+
+        A record with no turn at or above it is none. A pin on another branch (beyond a gap is another, too) is taken
+        exactly; one on the leaf's own has an effect only if it is explicit and nothing was written after it. None in an
+        empty conversation.
+        """
+        candidates = (record for record in sorted(self.main, key=lambda record: -record.last_line) if record.kind != "progress")
+        path: list[Record] = []
+        last = next((record for record in candidates if has_turn(path := self.walk(record))), None)
+        pinned = self.by_uuid.get(pin.leaf) if pin else None
+        if last is None or pin is None or pinned is None or pinned.kind == "progress":
+            return last
+        unbridged = next((at for at in range(len(path) - 1, 0, -1) if self.moved.get(path[at].uuid, path[at].parent) != path[at - 1].uuid), 0)
+        own = path[unbridged:] if pin.explicit else self.with_parallels(path[unbridged:])
+        if any(record.uuid == pinned.uuid for record in own):
+            return pinned if pin.explicit and last.last_line < pin.after else last
+        return pinned if has_turn(self.walk(pinned)) else last
+
+    def history(self, leaf: Record) -> list[Record]:
+        """What led to `leaf`, across compactions, each record once, in the order it happened."""
+        path = self.walk(leaf, lenient=True)
+        boundary = self.boundary
+        if boundary is None or not (self.cuts or path[0] is boundary):
+            return self.with_parallels(path)
+        older = Chain(self.links, boundary.line)
+        before = older.compacted_leaf(boundary)
+        happened = older.history(before) if before else []
+        known = {record.uuid for record in happened}
+        return happened + [record for record in self.with_parallels(path) if record.uuid not in known]
+
+    def compacted_leaf(self, boundary: Record) -> Optional[Record]:
+        """The last record that a later compaction took away: its logical parent, unless that is only an old row written again."""
+        named = self.by_uuid.get(boundary.logical_parent or "")
+        since = self.boundary.line if self.boundary else -1
+        latest = next((record for record in reversed(self.main) if record.line < boundary.line and record.session == boundary.session), None)
+        if named and latest and kept_prefix(boundary) and any(record is named for record in self.walk(latest)):
+            return latest  # "summarize from here" names the end of what it kept, and what it took away follows
+        if named and (named.line > since or named.last_line < since):
+            return named
+        return latest
+
+    def with_parallels(self, path: list[Record]) -> list[Record]:
+        """`path` and what hangs beside it, in the order the client sends it (measured).
+
+        For each answer on the path: its rows (those on the path in its order, the others set in by their place in the
+        file), the results of its calls in file order, then attachments that hang there beside the path and lead nowhere, such as queued prompts.
+        """
+        if len(path) == len(self.main) and is_straight(path):
+            return path
+        on_path = {record.uuid: at for at, record in enumerate(path)}
+        rows: dict[str, list[Record]] = {}
+        results: dict[str, list[Record]] = {}
+        beside: dict[str, list[Record]] = {}
+        for record in self.main:
+            if record.kind == "assistant" and record.message_id:
+                rows.setdefault(record.message_id, []).append(record)
+            elif record.kind == "user":
+                for result in record.own_results:
+                    results.setdefault(result.call_id, []).append(record)
+            if record.uuid not in on_path and record.parent:
+                beside.setdefault(record.parent, []).append(record)
+        found: dict[str, Record] = {}
+        for record in path:
+            if record.uuid in found:
+                continue
+            if record.kind != "assistant":
+                found[record.uuid] = record
+                continue
+            group = in_order(rows[record.message_id], on_path) if record.message_id else [record]
+            answers = [result for row in group for call in row.own_calls for result in results.get(call.id, ())]
+            group = [*group, *sorted(answers, key=lambda result: result.line)]
+            if beside:
+                group += [loose for member in group for loose in self.loose_ends(member, beside)]
+            for item in group:
+                found.setdefault(item.uuid, item)
+        return list(found.values())
+
+    def loose_ends(self, record: Record, beside: dict[str, list[Record]]) -> list[Record]:
+        """Attachments and system records below `record` that no user or assistant record follows."""
+        found: list[Record] = []
+        seen = {record.uuid}
+        for child in beside.get(record.uuid, ()):
+            branch, ends = [child], child.kind in ("attachment", "system")
+            for step in branch if ends else ():
+                below = [other for other in beside.get(step.uuid, ()) if other.uuid not in seen]
+                seen.update(other.uuid for other in below)
+                ends = ends and all(other.kind in ("attachment", "system") for other in below)
+                branch += below
+            found += branch if ends else ()
+        return found
+
+
+def is_straight(path: list[Record]) -> bool:
+    """Whether the rows of each answer, and then the results of its calls in file order, stand side by side on this path."""
+    answers: set[str] = set()
+    calls: set[str] = set()
+    earlier_calls: set[str] = set()
+    answer, last_result = "", -1  # the answer whose rows are being read; the line of the result just read, none after other records
+    for record in path:
+        if record.kind == "assistant":
+            if not answer or record.message_id != answer:
+                if record.message_id in answers:
+                    return False
+                earlier_calls |= calls
+                answer, calls, last_result = record.message_id, set(), 0
+                answers.add(answer or record.uuid)
+            calls.update([call.id for call in record.own_calls])
+            if not calls.isdisjoint(earlier_calls):
+                return False
+            continue
+        answer = ""
+        own = [result.call_id for result in record.own_results]
+        if not calls.isdisjoint(own) and record.line > last_result >= 0:
+            last_result = record.line
+        elif not calls.isdisjoint(own) or not earlier_calls.isdisjoint(own):
+            return False
+        else:
+            last_result = -1
+    return True
+
+
+def in_order(rows: list[Record], on_path: dict[str, int]) -> list[Record]:
+    """Rows of one answer, given in file order: those on the path in its order, the others set in before the next later row."""
+    own = sorted((row for row in rows if row.uuid in on_path), key=lambda row: on_path[row.uuid])
+    others = [row for row in rows if row.uuid not in on_path]
+    found: list[Record] = []
+    for row in own:
+        found += [other for other in others if other.line < row.line]
+        others = [other for other in others if other.line > row.line]
+        found.append(row)
+    return found + others
+
+
+def read_conversation(transcript: Transcript) -> Conversation:
+    """Sort a transcript's records into live, earlier and abandoned, and cut them into exchanges."""
+    conversation = Conversation(transcript)
+    conversation.links = Links(transcript.records)
+    chain = Chain(conversation.links, len(transcript.records))
+    leaf = chain.leaf(transcript.pin)
+    if leaf is None:
+        return conversation
+    path = chain.walk(leaf)
+    conversation.live = chain.with_parallels(path)
+    live = {record.uuid for record in conversation.live}
+    plain = chain.boundary is None and not any(record.kind == "progress" for record in path)
+    happened = conversation.live if plain else chain.history(leaf)
+    known = live if plain else {record.uuid for record in happened}
+    conversation.happened = happened if plain else [*happened, *(record for record in conversation.live if record.uuid not in known)]
+    conversation.earlier = [] if plain else [record for record in happened if record.uuid not in live]
+    conversation.abandoned = [record for record in chain.links.main if record.uuid not in known and record.uuid not in live]
+    conversation.compactions = sum(boundary.uuid in known for boundary in chain.boundaries)
+    cut_into_exchanges(conversation, live)
+    return conversation
+
+
+def live_records(transcript: Transcript) -> list[Record]:
+    """What the client would send after --resume, and nothing else of the conversation."""
+    chain = Chain(Links(transcript.records), len(transcript.records))
+    leaf = chain.leaf(transcript.pin)
+    return chain.with_parallels(chain.walk(leaf)) if leaf else []
+
+
+def live_at(conversation: Conversation, leaf: Record, limit: int) -> list[Record]:
+    """What the client would have sent when `leaf` was the last word and the file ended before its line `limit`."""
+    chain = Chain(conversation.links, limit)
+    return chain.with_parallels(chain.walk(leaf))
+
+
+def cut_into_exchanges(conversation: Conversation, live: set[str]) -> None:
+    """Fill in the exchanges: a new one at each prompt, calls joined with their results by id."""
+    records = conversation.happened
+    results = {result.call_id: result for record in records for result in record.own_results}
+    loose = [record for record in conversation.transcript.loose if prompt_of(record)]
+    opened: Optional[Exchange] = None
+    for record in merged(records, loose) if loose else records:
+        if record.kind == "assistant":
+            opened = opened or open_exchange(conversation, None, Prompt("", "none"), record, live)
+            add_answer(opened, record, results)
+        elif not record.own_results:
+            if prompt := prompt_of(record):
+                opened = open_exchange(conversation, opened, prompt, record, live)
+            else:
+                note_harness_record(conversation, opened, record)
+
+
+def open_exchange(conversation: Conversation, before: Optional[Exchange], prompt: Prompt, record: Record, live: set[str]) -> Exchange:
+    """Begin a new exchange; one that no prompt begins has the number 0."""
+    lives = record.uuid in live if record.uuid else bool(before and before.live)
+    opened = Exchange((before.n if before else 0) + (prompt.how != "none"), prompt, record, lives)
+    conversation.exchanges.append(opened)
+    return opened
+
+
+def merged(records: list[Record], loose: list[Record]) -> Iterator[Record]:
+    """`records` with those that have no link set in by their place in the file."""
+    waiting = list(loose)
+    for record in records:
+        while waiting and waiting[0].line <= record.line:
+            yield waiting.pop(0)
+        yield record
+    yield from waiting
+
+
+def add_answer(exchange: Exchange, record: Record, results: dict[str, Result]) -> None:
+    """Add one row of an answer to its exchange; what the harness says in the agent's role counts as an error only."""
+    if is_synthetic(record):
+        exchange.errors += record.api_error
+        return
+    exchange.answers.append(record)
+    if record.own_calls:
+        exchange.calls += [JoinedCall(call, record, results.get(call.id)) for call in record.own_calls]
+    exchange.last = record
+
+
+def is_synthetic(record: Record) -> bool:
+    """Whether the harness speaks in the agent's role: an API error, "No response requested."."""
+    return record.api_error or record.model == "<synthetic>"
+
+
+def note_harness_record(conversation: Conversation, exchange: Optional[Exchange], record: Record) -> None:
+    """Keep what matters of a record that is neither prompt nor answer: summaries, notices, interruptions, shell output."""
+    if record.summary:
+        conversation.summaries.append(record)
+        return
+    if command := local_command(record):
+        conversation.commands.append(command)
+    text = "\n".join(record.texts())
+    if exchange is None or not text:
+        return
+    if text.startswith("[Request interrupted by user"):
+        exchange.interrupted = True
+    elif "<task-notification>" in text and not record.meta:
+        exchange.notices.append(text)
+    elif text.startswith("<bash-std"):
+        exchange.shell_output = unescaped("\n".join(part for _, part in SHELL_OUTPUT.findall(text) if part))
+
+
+# --------------------------------------------------------------------------------------------------------------- report
+
+
+ANSI = re.compile("(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|\x1b[@-Z\\\\-_]")
+UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
+XML_ESCAPES = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;", ord("\r"): "&#13;"}
+ATTRIBUTE_ESCAPES = {**XML_ESCAPES, ord('"'): "&quot;", ord("\n"): "&#10;", ord("\t"): "&#9;"}
+class Secret(NamedTuple):
+    """A kind of credential: what a text must hold in lower case to be worth a search, and the pattern; its group "keep" stays."""
+
+    kind: str
+    hints: tuple[str, ...]
+    pattern: str
+
+
+SECRETS = (  # patterns are compiled when a hint is met: most texts hold none
+    Secret("private key", ("private key-",), r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"),
+    Secret(
+        "authorization",
+        ("authorization",),
+        r"(?i)(?P<keep>\bAuthorization[\"']?\s*[:=]\s*[\"']?)(?!\[masked)(?:(?:Bearer|Basic|Token|Digest)\s+)?[^\s\"',;]{6,}",
+    ),
+    Secret("password in URL", ("://",), r"(?i)(?P<keep>\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{0,100}:)[^\s/@]{1,200}(?=@)"),
+    Secret(
+        "api key",
+        ("sk-", "sk_", "pk-", "pk_", "rk-", "rk_"),
+        r"\b(?:sk|pk|rk)[-_](?:ant-|live_|test_|proj-)?[A-Za-z0-9_-]{20,}",
+    ),
+    Secret(
+        "token",
+        ("gho_", "ghp_", "ghu_", "ghs_", "ghr_", "_pat_", "glpat-", "xox", "npm_", "pypi-", "aiza", "ya29.", "hf_"),
+        r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abeoprs]-[\w-]{10,}|npm_[A-Za-z0-9]{30,}"
+        r"|pypi-[\w-]{40,}|AIza[\w-]{30,}|ya29\.[\w.-]{20,}|hf_[A-Za-z0-9]{30,})",
+    ),
+    Secret("access key id", ("akia", "asia"), r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
+    Secret("web token", ("eyj",), r"\beyJ[\w-]{8,}\.[\w-]{8,}\.?[\w-]*"),
+    Secret(
+        "secret",
+        ("secret", "token", "passw", "key", "credential"),
+        r"(?i)(?P<keep>(?:secret|token|passwd|password|api_?key|access_?key|private_?key|_key|credential)s?[\"']?\s*[=:]\s*[\"']?)"
+        r"(?!\[masked)(?=[^\s\"',;&]{0,200}[0-9])[^\s\"',;&]{12,}",
+    ),
+    Secret(
+        "secret",
+        ("secret", "token", "passw"),
+        r"(?P<keep>(?:SECRET|TOKEN|PASSWORD|PASSWD)[A-Z0-9_]{0,40}=[\"']?)(?!\[masked)[^\s\"',;&]{4,}",
+    ),
+)
+HINTS = tuple(dict.fromkeys(hint for secret in SECRETS for hint in secret.hints))
+SHORTEST_SECRET = 10  # units, with what it is assigned to
+ASSIGNED = frozenset(("secret", "authorization"))  # of these a colon or an equals sign is part
+
+
+def mask(text: str) -> str:
+    """`text` with credentials replaced by `[masked: kind]`; hashes, UUIDs and prose stay."""
+    if len(text) < SHORTEST_SECRET:
+        return text
+    lowered = text.lower()
+    if not any(map(lowered.__contains__, HINTS)):
+        return text
+    assigns = "=" in text or ":" in text
+    for secret in SECRETS:
+        if (assigns or secret.kind not in ASSIGNED) and any(hint in lowered for hint in secret.hints):
+            text = re.sub(secret.pattern, lambda found, kind=secret.kind: f"{found.groupdict().get('keep') or ''}[masked: {kind}]", text)  # type: ignore[misc]
+    return text
+
+
+def clean(text: str) -> str:
+    """`text` without colour codes, and with everything XML or a terminal cannot take replaced by U+FFFD."""
+    if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
+        return text
+    if "\x1b" in text or "\x9b" in text:
+        text = ANSI.sub("", text)
+    text = UNFIT.sub("\ufffd", text)
+    return text if text.isascii() else "".join("\ufffd" if ord(c) & 0xFFFE == 0xFFFE else c for c in text) if max(text) > "\uffff" else text
+
+
+BOTH_ENDS = 60  # units of text, the mark aside, from which head and tail are both kept
+
+
+def cut(text: str, limit: int, hint: str = "") -> str:
+    """`text` in at most `limit` UTF-16 units, its head and tail kept and the number of characters left out said between.
+
+    `hint` follows in the mark: how to see the whole.
+    """
+    if len(text) <= limit // 2 or utf16_length(text) <= limit:
+        return text
+    mark = f" [… {len(text):,} characters, cut{hint} …] "
+    room = limit - utf16_length(mark)
+    if room < BOTH_ENDS:  # both ends would say less than the head alone
+        return within(text, max(limit - 1, 0)) + "…"
+    head = within(text, room * 2 // 3)
+    tail = within(text[-(room - room * 2 // 3) :][::-1], room - room * 2 // 3)[::-1]
+    return f"{head}{mark}{tail}" if (left := len(text) - len(head) - len(tail)) <= 0 else f"{head}{mark.replace(f'{len(text):,}', f'{left:,}')}{tail}"
+
+
+def within(text: str, units: int) -> str:
+    """The longest head of `text` that has at most `units` UTF-16 units."""
+    head = text[:units]
+    return head if head.isascii() else head.encode("utf-16-le", "surrogatepass")[: units * 2].decode("utf-16-le", "ignore")
+
+
+def shortened(text: str, limit: int) -> str:
+    """The head of `text` on one line, in at most `limit` UTF-16 units."""
+    line = " ".join(text[: limit * 20].split())
+    return line if utf16_length(line) <= limit else within(line, limit - 1).rstrip() + "…"
+
+
+class Quoter:
+    """Makes text fit for the report: masked (unless told not to) before it is cut, cleaned, cut, escaped. The only way in."""
+
+    def __init__(self, show_secrets: bool = False) -> None:
+        self.show_secrets = show_secrets
+
+    def plain(self, text: str, limit: int = MASK_WINDOW) -> str:
+        """`text` cleaned, masked and cut, not yet escaped."""
+        if len(text) > MASK_WINDOW:  # the window is far wider than any cut, so no secret is parted by it
+            text = cut(text, MASK_WINDOW)
+        text = clean(text)
+        return cut(text if self.show_secrets else mask(text), limit)
+
+    def text(self, text: str, limit: int = MASK_WINDOW) -> str:
+        """`text` as the content of an element."""
+        return self.plain(text, limit).translate(XML_ESCAPES)
+
+    def line(self, text: str, limit: int) -> str:
+        """`text` as content on one line."""
+        return cut(" ".join(self.plain(text).split()), limit).translate(XML_ESCAPES)
+
+    def attributes(self, given: dict[str, object]) -> str:
+        """` name="value"` for each that is not None or empty; values are cut at 300."""
+        return "".join(
+            f' {name}="{self.plain(str(value), 300).translate(ATTRIBUTE_ESCAPES)}"' for name, value in given.items() if value not in (None, "")
+        )
+
+
+def element(name: str, attributes: str, content: str) -> str:
+    """An element whose attributes and content are escaped already."""
+    return f"<{name}{attributes}>{content}</{name}>" if content else f"<{name}{attributes}/>"
+
+
+class Item(NamedTuple):
+    """One entry of a section. `render(cap)` gives its XML with its texts cut at `cap`; the lower `rank`, the longer it stays.
+
+    An item of rank below 0 is shown whatever lies between, cut as far as it takes.
+    """
+
+    rank: float
+    render: Callable[[int], str]
+
+
+class Section:
+    """A part of a report. `items` stand in the order they are shown; `caps` says where their texts are cut in UTF-16
+    units: at the least, in brief (what every section gets before any gets more), and at the most.
+
+    `weight` is its claim on the room where there is not enough for all; `total` is how many entries there are to show.
+    """
+
+    __slots__ = ("name", "attributes", "items", "weight", "caps", "brief", "total", "rendered")
+
+    def __init__(self, name: str, attributes: str, items: list[Item], weight: float, caps: tuple[int, int, int], total: int) -> None:
+        self.name, self.attributes, self.items, self.weight, self.total = name, attributes, items, weight, total
+        floor, self.brief, ceiling = caps[0], caps[1], max(caps)
+        self.caps = [ceiling]
+        while self.caps[-1] > floor:
+            self.caps.append(max(floor, self.caps[-1] * 7 // 10))
+        self.rendered: dict[int, list[str]] = {}
+
+    def pieces(self, cap: int) -> list[str]:
+        """All items with their texts cut at `cap`; asked for again and again while the room is shared out."""
+        if cap not in self.rendered:
+            self.rendered[cap] = [item.render(cap) for item in self.items]
+        return self.rendered[cap]
+
+    @property
+    def wrapper(self) -> int:
+        """Units that the section's own tags take."""
+        return len(self.name) * 2 + len("<></>\n") + utf16_length(self.attributes)
+
+    @property
+    def needed(self) -> list[int]:
+        """Places of the items that are shown whatever lies between."""
+        return [at for at, item in enumerate(self.items) if item.rank < 0]
+
+    def needed_pieces(self, cap: int) -> list[str]:
+        """Those items with their texts cut at `cap`."""
+        return [self.items[at].render(cap) for at in self.needed]
+
+    def least(self) -> int:
+        """Units that it takes at least, 0 where it can be left out."""
+        return self.wrapper + sum(map(utf16_length, self.needed_pieces(SMALLEST_CAP))) if self.needed else 0
+
+    def in_brief(self) -> int:
+        """Units of all its items with their texts cut at `brief`."""
+        return self.wrapper + sum(map(utf16_length, self.pieces(self.brief)))
+
+
+class Fitted(NamedTuple):
+    """A section as it was laid out: its XML and how many entries it shows."""
+
+    section: Section
+    xml: str
+    shown: int
+
+
+SMALLEST_CAP = 24  # a text cut shorter says nothing
+
+
+def fit(section: Section, room: int) -> Fitted:
+    """Lay out a section in `room` units: all items with texts as long as possible; at the floor the last in rank go first."""
+    room -= section.wrapper
+    cap = first_that_fits(section.caps, room, section.pieces)
+    pieces = dict(enumerate(section.pieces(cap)))
+    kept: dict[int, str] = {}
+    if section.needed and sum(map(utf16_length, pieces.values())) > room:  # these share what there is, cut alike
+        smaller = first_that_fits([cap, cap * 2 // 3, cap // 2, cap // 3, cap // 4, SMALLEST_CAP], room, section.needed_pieces)
+        pieces.update(zip(section.needed, section.needed_pieces(smaller)))
+    for at in sorted(pieces, key=lambda at: section.items[at].rank):
+        if utf16_length(pieces[at]) <= room:
+            kept[at] = pieces[at]
+            room -= utf16_length(pieces[at])
+    if not kept:
+        return Fitted(section, "", 0)
+    return Fitted(section, element(section.name, section.attributes, "".join(kept[at] for at in sorted(kept))) + "\n", len(kept))
+
+
+def first_that_fits(caps: list[int], room: int, pieces: Callable[[int], list[str]]) -> int:
+    """The first cap at which all pieces fit in `room`, else the last (lengths fall with the cap, so it is searched by halves)."""
+    low, high = 0, len(caps) - 1
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if sum(map(utf16_length, pieces(caps[middle]))) <= room else (middle + 1, high)
+    return caps[low]
+
+
+def share_out(room: int, demands: list[int], weights: list[float]) -> list[int]:
+    """Split `room` by weight; who needs less than its share leaves the rest to the others."""
+    granted, wanting = [0] * len(demands), set(range(len(demands)))
+    while wanting and room > 0:
+        unit = room / sum(weights[at] for at in wanting)
+        modest = {at for at in wanting if demands[at] <= unit * weights[at]}
+        for at in modest or wanting:
+            granted[at] = demands[at] if modest else int(unit * weights[at])
+        room -= sum(granted[at] for at in modest)
+        wanting = wanting - modest if modest else set()
+    return granted
+
+
+def lay_out(sections: list[Section], room: int) -> list[Fitted]:
+    """Lay out the sections in `room` units together: to each what it takes at least, then room for all its entries in brief,
+    then for longer texts, always by weight; what the pieces leave over goes to the weightiest first."""
+    full = [fit(section, 1 << 40) for section in sections]
+    demands = [utf16_length(fitted.xml) for fitted in full]
+    if sum(demands) <= room:
+        return full
+    release(sections, room)
+    granted = [section.least() for section in sections]
+    weights = [section.weight for section in sections]
+    for wanted in ([section.in_brief() for section in sections], demands):  # first every entry in brief, then longer texts
+        shares = share_out(room - sum(granted), [max(want - got, 0) for want, got in zip(wanted, granted)], weights)
+        granted = [got + share for got, share in zip(granted, shares)]
+    fitted: list[Fitted] = [full[at] if demands[at] <= granted[at] else fit(section, granted[at]) for at, section in enumerate(sections)]
+    spare = room - sum(utf16_length(one.xml) for one in fitted)
+    for at in sorted(range(len(sections)), key=lambda at: -sections[at].weight):
+        section = sections[at]
+        used = utf16_length(fitted[at].xml)
+        if used < demands[at] and spare > SMALLEST_CAP:
+            better = full[at] if demands[at] <= used + spare else fit(section, used + spare)
+            if utf16_length(better.xml) <= used + spare:
+                spare += used - utf16_length(better.xml)
+                fitted[at] = better
+    return fitted
+
+
+def release(sections: list[Section], room: int) -> None:
+    """Where not even the needed items fit in brief, let those of the highest rank go, one by one: the bound rules over all."""
+    while sum(section.least() for section in sections) > room:
+        section, at = max(
+            ((section, at) for section in sections for at in section.needed),
+            key=lambda place: place[0].items[place[1]].rank,
+        )
+        section.items[at] = section.items[at]._replace(rank=0)
+
+
+def evenly(count: int) -> list[float]:
+    """Ranks 0..1 for `count` places such that any number of the lowest ones lies evenly spread (bit-reversed order)."""
+    width = max(count - 1, 1).bit_length()
+    return [int(f"{at:0{width}b}"[::-1], 2) / (1 << width) for at in range(count)]
+
+
+def seconds(timestamp: str) -> Optional[float]:
+    """A record's ISO time as seconds since 1970, None where it is none."""
+    try:
+        when = datetime.fromisoformat(timestamp.replace("Z", "+00:00"))
+        return (when if when.tzinfo else when.replace(tzinfo=timezone.utc)).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def ago(then: Optional[float], now: float) -> str:
+    """How long ago in words, such as "3 h ago"; empty where the time is not known."""
+    if then is None:
+        return ""
+    past = max(now - then, 0)
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if past >= size:
+            return f"{int(past // size)} {unit} ago"
+    return "just now"
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that says what is wrong in one line, and ends with status 2."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {clean(message)}; see --help\n")
+
+
+REFERENCE = ("REF", "a path, an id, text with an id in it, an id prefix of 4 or more, 'this', or a title")
+
+
+def build_base_parser(
+    prog: str, description: str, epilog: str, default_bound: int, unnamed: str = "the latest of this project", words: tuple[str, str] = REFERENCE
+) -> Parser:
+    """The options that all skills share: which session, how much, masking, where the arguments come from.
+
+    `unnamed` says what is taken where no session is named; `words` what free words mean: their name and help. They are `ref`.
+    """
+    parser = Parser(prog=prog, description=description, epilog=epilog, allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter)
+    which = parser.add_argument_group(f"which session (default: {unnamed})")
+    which.add_argument("ref", nargs="*", metavar=words[0], help=words[1])
+    which.add_argument("--id", metavar="ID", help="this session id")
+    which.add_argument("--title", metavar="TITLE", help="the session with this title")
+    which.add_argument("--file", metavar="PATH", help="this transcript file")
+    which.add_argument("--latest", action="store_true", help="the latest session of the project (the one just cleared comes first)")
+    which.add_argument("--exclude", metavar="ID", action="append", default=[], help="never take this session as the latest; can be repeated")
+    which.add_argument("--project", metavar="DIR", default="", help="the project's directory (default: the current one)")
+    which.add_argument("--all-projects", action="store_true", help="look in all projects")
+    parser.add_argument(
+        "--max-chars",
+        metavar="N",
+        type=int,
+        default=default_bound,
+        help=f"bound of the whole output in UTF-16 units, at least {SMALLEST_BOUND:,} (default {default_bound:,})",
+    )
+    parser.add_argument("--show-secrets", action="store_true", help="do not mask credentials")
+    parser.add_argument("--args-stdin", action="store_true", help="read options and words from standard input, as the slash command does")
+    parser.add_argument("--version", action="version", version=f"{prog} {VERSION}")
+    return parser
+
+
+def parse_arguments(parser: Parser, argv: list[str]) -> argparse.Namespace:
+    """Parsed arguments. With --args-stdin the text on standard input is added: leading options, then free text, kept as it is."""
+    if "--args-stdin" in argv:
+        argv = [word for word in argv if word != "--args-stdin"] + split_arguments(parser, sys.stdin.buffer.read().decode("utf-8", "replace"))
+        arguments = parser.parse_args(argv)
+        arguments.args_stdin = True
+    else:
+        arguments = parser.parse_args(argv)
+    if arguments.max_chars < SMALLEST_BOUND:
+        parser.error(f"--max-chars must be at least {SMALLEST_BOUND}")
+    arguments.asked_chars = arguments.max_chars
+    if arguments.args_stdin:
+        arguments.max_chars = min(arguments.max_chars, CLIENT_LIMIT)
+    return arguments
+
+
+LEADING_OPTION = re.compile(r"\s*(--[A-Za-z][\w-]*)(?:=(\"[^\"]*\"|'[^']*'|\S*))?(?=\s|$)")
+OPTION_VALUE = re.compile(r"\s+(\"[^\"]*\"|'[^']*'|\S+)")
+
+
+def split_arguments(parser: Parser, text: str) -> list[str]:
+    """The words of a slash command's arguments: its leading options with their values, then all the rest as one word."""
+    takes_value = {name for action in parser._actions if action.nargs != 0 for name in action.option_strings}
+    text = re.sub(r"(?:(?<=\s)|^)\\!", "!", text)  # the client escapes a word's leading ! so that it cannot start a skill's command (measured)
+    words: list[str] = []
+    while (option := LEADING_OPTION.match(text)) is not None:
+        words.append(option[1])
+        text, value = text[option.end() :], option[2]
+        if value is None and option[1] in takes_value and (following := OPTION_VALUE.match(text)):
+            value, text = following[1], text[following.end() :]
+        if value is not None:
+            words[-1] += "=" + (value[1:-1] if value[:1] in "\"'" and value[:1] == value[-1:] and len(value) > 1 else value)
+    text = text.strip()
+    return [*words, "--", text] if text else words
+
+
+def serve(parser: Parser, job: Callable[[argparse.Namespace], str], argv: Optional[list[str]]) -> int:
+    """Run a skill's job and print its report. Returns the exit status: 0 done, 1 refused in one line."""
+    gc.disable()  # one short run that makes few cycles: collecting costs a tenth of it and frees nothing
+    refused = ""
+    try:
+        report = job(parse_arguments(parser, sys.argv[1:] if argv is None else argv))
+    except Refusal as refusal:
+        refused = f"{parser.prog}: {cut(' '.join(clean(str(refusal)).split()), 1500)}\n".encode("ascii", "backslashreplace").decode()
+        report = refusal.report if isinstance(refusal, Unfinished) else ""
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(report.encode("utf-8", "replace"))
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:  # the reader has seen enough; the interpreter must not complain at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(f"{parser.prog}: cannot write the report to standard output: {error.strerror}; nothing else was changed", file=sys.stderr)
+        return 1
+    sys.stderr.write(refused)
+    return 1 if refused else 0
+
+
+# --------------------------------------------------------------------------------------------------- finding a session
+
+
+class Card(NamedTuple):
+    """A session as a list shows it, read from the head and the tail of its file.
+
+    `time` is that of the last conversation record in seconds (0: none); `prompt` the first thing the person said;
+    `directories` the cwds seen; `headless` whether `claude -p` or an SDK wrote it; `sidechain` whether a sub-agent did.
+    """
+
+    path: str
+    id: str
+    time: float
+    prompt: str
+    directories: tuple[str, ...]
+    headless: bool
+    sidechain: bool
+    branch: str
+    copied: bool  # the last word is another session's: a copy that nobody has used yet
+
+
+def read_head(file: IO[bytes]) -> list[Record]:
+    """Records from the start of a transcript to the first prompt that was typed; where only commands stand in EDGE_BYTES, those."""
+    holder = Transcript(file.name, file)
+    for offset, data in read_lines(file):
+        holder.take_line(offset, data)
+        last = prompt_of(holder.records[-1]) if holder.records else None
+        if (last and last.how != "command") or (offset > EDGE_BYTES and first_spoken(holder.records)):
+            break
+    return holder.release()
+
+
+def read_tail(file: IO[bytes], size: int) -> list[Record]:
+    """Records from the end of a transcript, as many bytes as it takes to hold a turn of the conversation (all, where there is none)."""
+    width = TAIL_WIDTH
+    while True:
+        file.seek(max(0, size - width))
+        if size > width:
+            file.readline()
+        holder = Transcript(file.name, file)
+        for offset, data in read_lines(file):
+            holder.take_line(offset, data)
+        if width >= size or any(is_conversation(record) for record in holder.records):
+            return holder.release()
+        width *= 4
+
+
+def read_card(path: str) -> Optional[Card]:
+    """The card of a transcript, None where the file cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            head = read_head(file)
+            tail = read_tail(file, os.fstat(file.fileno()).st_size)
+    except OSError:
+        return None
+    times = [seconds(record.timestamp) or 0.0 for record in tail if is_conversation(record)]
+    conversing = any(prompt_of(record) or record.kind == "assistant" for record in (*head, *tail))
+    return Card(
+        path,
+        os.path.splitext(os.path.basename(path))[0],
+        times[-1] if times and conversing else 0.0,
+        first_spoken(head),
+        tuple(dict.fromkeys(record.cwd for record in (*head, *tail) if record.cwd)),
+        any(record.entrypoint.startswith("sdk") for record in tail[-20:]),
+        bool(head) and all(record.sidechain for record in (*head, *tail)),
+        next((record.branch for record in reversed(tail) if record.branch), ""),
+        next((bool(record.forked_from) for record in reversed(tail) if is_conversation(record)), False),
+    )
+
+
+def first_spoken(records: list[Record]) -> str:
+    """What the first of these records name a session by that has no title."""
+    commands = [command for command in map(local_command, records) if command]
+    return first_words([prompt for prompt in map(prompt_of, records) if prompt], commands)
+
+
+def first_words(prompts: list[Prompt], commands: list[str]) -> str:
+    """What names a session without a title: the first prompt that was typed, else the first command."""
+    typed = next((prompt.text for prompt in prompts if prompt.how != "command"), "")
+    return typed or next((prompt.text for prompt in prompts), "") or next(iter(commands), "")
+
+
+def is_conversation(record: Record) -> bool:
+    """Whether this record is a turn of the conversation, not the harness's bookkeeping."""
+    return record.kind in ("user", "assistant") and not record.sidechain and not record.summary
+
+
+class Titles(NamedTuple):
+    """The title rows of a file, the last of each kind; a summary's text only ever serves as a suggestion."""
+
+    custom: str
+    auto: str
+    agent: str
+
+
+def read_titles(path: str) -> Titles:
+    """The current titles, wherever in the file they stand. It is searched from its end, and only title rows are parsed."""
+    found: dict[str, str] = {}
+    try:
+        with open(path, "rb", buffering=0) as file:
+            for block in blocks_from_end(file):
+                for kind, key in TITLE_KINDS.items():
+                    if kind not in found and (title := last_title(block, kind, b'"%b"' % key.encode())) is not None:
+                        found[kind] = title
+                if found.get("custom-title"):  # no other counts beside it
+                    break
+    except OSError:
+        pass
+    return Titles(*(found.get(kind, "") for kind in TITLE_KINDS))
+
+
+def blocks_from_end(file: IO[bytes]) -> Iterator[bytes]:
+    """The file in blocks of whole lines, the last and smallest block first. One grows where a line is longer than that."""
+    start, rest, width = os.fstat(file.fileno()).st_size, b"", TAIL_WIDTH
+    while start:
+        end, start = start, max(0, start - width)
+        file.seek(start)
+        block = file.read(end - start) + rest
+        whole = block.find(b"\n") + 1 if start else 0
+        if start and not whole:
+            rest, width = block, width * 4
+            continue
+        rest, width = block[:whole], min(width * 4, BLOCK_BYTES)
+        yield block[whole:]
+
+
+def last_title(block: bytes, kind: str, key: bytes) -> Optional[str]:
+    """The title of the last row of this kind in a block of whole lines, None where there is none."""
+    at = block.rfind(key) if key in block else -1
+    while at >= 0:
+        start, end = block.rfind(b"\n", 0, at) + 1, block.find(b"\n", at)
+        for fields in reversed(parse_line(block[start : end if end >= 0 else len(block)]).objects if at - start < TITLE_WITHIN else []):
+            if fields.get("type") == kind:
+                return string(fields.get(TITLE_KINDS[kind]))
+        at = block.rfind(key, 0, at)
+    return None
+
+
+def current_title(titles: Titles, spoken: str, identifier: str) -> str:
+    """The title a session goes by: custom, else automatic, else the agent's, else what was said first, cut, else its id."""
+    return " ".join((titles.custom or titles.auto or titles.agent or shortened(spoken, TITLE_CHARS) or identifier).split())
+
+
+def card_title(card: Card) -> str:
+    """The current title of a listed session."""
+    return current_title(read_titles(card.path), card.prompt, card.id)
+
+
+def file_title(path: str) -> str:
+    """The same of a file; nothing but title rows is parsed where there are any."""
+    titles, spoken = read_titles(path), ""
+    if not any(titles):
+        try:
+            with open(path, "rb") as file:
+                spoken = first_spoken(read_head(file))
+        except OSError:
+            pass
+    return current_title(titles, spoken, os.path.splitext(os.path.basename(path))[0])
+
+
+def session_title(conversation: Conversation) -> str:
+    """The same of a session that has been read."""
+    transcript = conversation.transcript
+    said = first_words([exchange.prompt for exchange in conversation.exchanges if exchange.n], conversation.commands)
+    return current_title(Titles(*(transcript.titles.get(kind, "") for kind in TITLE_KINDS)), said, transcript.id)
+
+
+class Found(NamedTuple):
+    """The session that a reference names, the others it might have meant, and what the reader should know of the choice."""
+
+    path: str
+    others: list[str]
+    note: str
+
+
+def belongs(card: Card, directory: str) -> bool:
+    """Whether a session is this directory's: folder names collide, so a recorded cwd decides.
+
+    In the folder of the directory's own name it may also lie inside (the person went deeper), or not be recorded at all; a
+    folder that only shares the long prefix has to prove the very directory.
+    """
+    same = {os.path.normcase(normalized(path)) for path in (directory, os.path.realpath(directory))}
+    seen = {os.path.normcase(normalized(path)) for path in card.directories}
+    folder = os.path.basename(os.path.dirname(card.path))
+    if folder[FOLDER_UNITS:] and folder not in {folder_name(path) for path in (directory, *same)}:
+        return bool(seen & same)
+    return not seen or any(path == own or path.startswith(own.rstrip(os.sep) + os.sep) for path in seen for own in same)
+
+
+def project_cards(directory: str, everywhere: bool) -> list[Card]:
+    """Cards of the project's sessions (its own, else its worktrees'), or of all; sub-agents' left out."""
+    if everywhere:
+        return [card for card in map(read_card, session_files(all_folders())) if card and not card.sidechain]
+    for tree in (directory, *worktrees(directory)):
+        cards = [card for card in map(read_card, session_files(project_folders(tree))) if card and not card.sidechain and belongs(card, tree)]
+        if cards:
+            return cards
+    return []
+
+
+CLEAR_SECONDS = (-5.0, 1.0)  # the history's /clear against the new file's own record of it (measured: 1 to 15 ms before)
+
+
+def cleared_session(own: str, directory: str) -> Optional[str]:
+    """Id of the session that /clear ended to begin session `own`, None where it did not begin so or the history does not tell.
+
+    The new file's head says when it was cleared; the prompt history says who was cleared then. Other clients' entries may
+    stand between (measured with two clients that both cleared). A session without a file yet has only its place in the history.
+    """
+    files = {session_id(path): path for path in session_files(all_folders())}
+    entries = [entry for entry in prompt_history() if entry.project == directory]
+    clears = [entry for entry in entries if entry.text.split()[:1] == ["/clear"] and entry.session != own]
+    if own not in files:
+        return clear_just_before(own, entries)
+    began = begun_by_clear(files[own])
+    near = [(abs(entry.time - began), entry.session) for entry in clears if began and CLEAR_SECONDS[0] <= entry.time - began <= CLEAR_SECONDS[1]]
+    return min(near)[1] if near else None
+
+
+def clear_just_before(own: str, entries: list[Typed]) -> Optional[str]:
+    """The session whose /clear stands just before the first entry of `own`; clients that were there already may type between.
+
+    A session that is new since then has followed that /clear, or has made it an old one: a client that is only just started
+    has no file either, and is not to be given what somebody cleared long ago (measured).
+    """
+    first = next((at for at, entry in enumerate(entries) if entry.session == own), len(entries))
+    cleared = next((at for at in reversed(range(first)) if entries[at].text.split()[:1] == ["/clear"]), None)
+    if cleared is None:
+        return None
+    known = {entry.session for entry in entries[: cleared + 1]}
+    return entries[cleared].session if all(entry.session in known for entry in entries[cleared:first]) else None
+
+
+def begun_by_clear(path: str) -> Optional[float]:
+    """When /clear began this session, in seconds, None where something else did."""
+    try:
+        with open(path, "rb") as file:
+            holder = Transcript(path, file)
+            for offset, data in read_lines(file):
+                holder.take_line(offset, data)
+                last = holder.records[-1] if holder.records else None
+                if last and local_command(last) == "/clear":
+                    return seconds(last.timestamp)
+                if offset > EDGE_BYTES or (last and (prompt_of(last) or last.kind == "assistant")):
+                    return None
+    except OSError:
+        pass
+    return None
+
+
+def latest_session(directory: str, everywhere: bool, excluded: set[str]) -> Found:
+    """The session just cleared where the history knows it, else the newest that a person talked in."""
+    own = own_session()
+    cards = project_cards(directory, everywhere)
+    live = live_clients()
+    barred = {name.lower() for name in excluded} | ({own.lower()} if own else set())
+    if own and not everywhere:
+        cleared = cleared_session(own.lower(), directory)
+        for card in cards:
+            if card.id.lower() == cleared and card.time and cleared not in barred:
+                return found_card(card, [], "the session that /clear ended")
+    fit_cards = [card for card in cards if card.time and card.id.lower() not in barred and not (own and card.id.lower() in live)]
+    fit_cards = [card for card in fit_cards if not card.copied] or fit_cards  # a copy says nothing new until it is used
+    choice = [card for card in fit_cards if not card.headless] or fit_cards
+    if not choice:
+        where = "any project" if everywhere else directory
+        near = describe_neighbours(directory, barred)
+        raise Refusal(
+            f"no session with a conversation in {where} (looked in {', '.join(project_folders(directory)[:3])}){near}; "
+            "name one by id or title, or add --all-projects"
+        )
+    card = max(choice, key=lambda card: card.time)
+    notes = ["open in a live client now"] if card.id.lower() in live else []
+    if own and not any(card.id.lower() == own.lower() for card in cards):
+        notes.append("the own session has no file yet")
+    return found_card(card, [], "; ".join([f"the latest session of {'all projects' if everywhere else 'this project'}", *notes]))
+
+
+def describe_neighbours(directory: str, barred: set[str]) -> str:
+    """Sessions of other directories that share this project's folder, for a refusal."""
+    cards = [
+        card
+        for card in map(read_card, session_files(project_folders(directory)))
+        if card and card.time and card.id.lower() not in barred and not belongs(card, directory)
+    ]
+    if not cards:
+        return ""
+    return "; sessions of other directories share that folder: " + ", ".join(
+        f"{card.id} ({card.directories[0]})" for card in sorted(cards, key=lambda card: -card.time)[:3]
+    )
+
+
+def found_card(card: Card, others: list[Card], note: str) -> Found:
+    """A card as the answer."""
+    return Found(card.path, [described(other) for other in others[:5]], note)
+
+
+def described(card: Card) -> str:
+    """A session in a few words for a person to choose by: id, title, date."""
+    day = datetime.fromtimestamp(card.time, timezone.utc).strftime("%Y-%m-%d %H:%M") if card.time else "no conversation"
+    return f'{card.id} "{cut(card_title(card), 60)}" {day}'
+
+
+def find_session(arguments: argparse.Namespace, default: str = "latest") -> Found:
+    """The session that the command line names. Raises Refusal with the nearest candidates where it names none.
+
+    A reference is tried as a path, an id, text with an id in it, `this`, a prefix, a title, in this order.
+    """
+    directory = project_directory(arguments.project)
+    reference = " ".join(arguments.ref).strip()
+    named = [value for value in (arguments.id, arguments.title, arguments.file, arguments.latest or None) if value is not None]
+    if len(named) + bool(arguments.ref) > 1:
+        raise Refusal("more than one session is named; give one of REF, --id, --title, --file, --latest")
+    if arguments.file is not None:
+        return found_file(arguments.file)
+    if arguments.id is not None:
+        given = UUID.search(arguments.id)
+        return find_id(given[0].lower()) if given else find_reference(arguments.id, directory, arguments.all_projects)
+    if arguments.title is not None:
+        return find_title(arguments.title, directory, arguments.all_projects)
+    if not arguments.ref and (arguments.latest or default == "latest"):
+        return latest_session(directory, arguments.all_projects, set(arguments.exclude))
+    return find_reference(reference if arguments.ref else default, directory, arguments.all_projects)
+
+
+def find_reference(reference: str, directory: str, everywhere: bool) -> Found:
+    """What free words name."""
+    if not re.search(r"\w", reference):
+        raise Refusal(f"no such session: '{reference}' is no name; give a title, an id, a prefix of 4 or more, or a path")
+    if reference.endswith(".jsonl") and (os.sep in reference or os.path.isfile(reference)):
+        return found_file(os.path.expanduser(reference))
+    if identifier := UUID.search(reference):
+        return find_id(identifier[0].lower())
+    if reference == "this":
+        own = own_session()
+        if not own:
+            raise Refusal("'this' works only inside Claude Code (CLAUDE_CODE_SESSION_ID is not set); name a session by id or title")
+        return find_id(own.lower())
+    if agent := re.fullmatch(r"(agent-[\w-]+)(?:\.jsonl)?", reference):
+        raise Refusal(describe_agent(agent[1]))
+    if re.fullmatch(r"[0-9a-fA-F][0-9a-fA-F-]{3,35}", reference) and (found := find_prefix(reference.lower())):
+        return found
+    return find_title(reference, directory, everywhere)
+
+
+def found_file(path: str) -> Found:
+    """An explicit path; whether it can be read is seen when it is."""
+    card = read_card(path) if os.path.isfile(path) else None
+    return found_card(card, [], "") if card else Found(path, [], "")
+
+
+def find_id(identifier: str) -> Found:
+    """The transcript with this id. Of copies in several folders the one with the newest conversation counts."""
+    paths = [path for path in session_files(all_folders()) if session_id(path) == identifier]
+    cards = [card for card in map(read_card, paths) if card]
+    if not cards:
+        raise Refusal(f"no such session: {identifier} (looked in {len(all_folders())} folders of {', '.join(projects_roots())}){newest_hint()}")
+    card = max(cards, key=lambda card: card.time)
+    if card.sidechain:
+        raise Refusal(f"{identifier} is the transcript of a sub-agent, not a session; name the session that started it")
+    return found_card(card, [], "")
+
+
+def find_prefix(prefix: str) -> Optional[Found]:
+    """The one session whose id begins so, None where none does. Raises Refusal where several do."""
+    paths = [path for path in session_files(all_folders()) if os.path.basename(path).lower().startswith(prefix)]
+    cards = [card for card in map(read_card, paths) if card and not card.sidechain]
+    if len({card.id.lower() for card in cards}) > 1:
+        raise Refusal(f"{prefix} fits {len(cards)} sessions: {', '.join(described(card) for card in cards[:5])}; give more of the id")
+    return find_id(cards[0].id.lower()) if cards else None
+
+
+def find_title(title: str, directory: str, everywhere: bool) -> Found:
+    """The session with this title: exact before part, this project before others, then the newest."""
+    wanted = " ".join(title.split()).casefold()
+    if not wanted:
+        raise Refusal("an empty title names no session; give a title, an id, or --latest")
+    search = TitleSearch(wanted, directory, everywhere)
+    for cards, note in search.stages():
+        if cards:
+            newest, *others = sorted(cards, key=lambda card: -card.time)
+            return found_card(newest, others, note)
+    raise Refusal(
+        f"no such session: '{cut(title, 200)}' is neither id nor title "
+        f"(looked at {len(search.names)} sessions in {', '.join(projects_roots())}){title_hint(wanted, search.names)}"
+    )
+
+
+class TitleSearch:
+    """The titles of this project's sessions, of all others once these do not have the one wanted; cards are read of those that fit."""
+
+    def __init__(self, wanted: str, directory: str, everywhere: bool) -> None:
+        self.wanted, self.everywhere = wanted, everywhere
+        self.own = (own_session() or "").lower()  # a title is carried over by /clear, and nobody means the session they are in
+        self.trees = (directory, *worktrees(directory))
+        self.names: dict[str, str] = {}  # path -> title
+        self.take(all_folders() if everywhere else [folder for tree in self.trees for folder in project_folders(tree)])
+        self.near = set(self.names)
+
+    def take(self, folders: list[str]) -> None:
+        """Read the titles of the sessions in these folders."""
+        for path in session_files(folders):
+            if path not in self.names and session_id(path) != self.own:
+                self.names[path] = file_title(path)
+
+    def fitting(self, exact: bool) -> list[Card]:
+        """Cards of the sessions known so far whose title is the one wanted, or has it in it."""
+        fit_paths = [path for path, name in self.names.items() if (name.casefold() == self.wanted if exact else self.wanted in name.casefold())]
+        return [card for card in map(read_card, fit_paths) if card and card.time and not card.sidechain]
+
+    def here(self, cards: list[Card]) -> list[Card]:
+        """Those of them that are this project's."""
+        return [card for card in cards if self.everywhere or (card.path in self.near and any(belongs(card, tree) for tree in self.trees))]
+
+    def stages(self) -> Iterator[tuple[list[Card], str]]:
+        """What fits, the best first, with what is to be said of it."""
+        yield self.here(self.fitting(exact=True)), ""
+        if not self.everywhere:
+            self.take(all_folders())
+        yield self.fitting(exact=True), "from another project"
+        part = self.fitting(exact=False)
+        yield self.here(part), "part of the title"
+        yield part, "part of the title, from another project"
+
+
+def title_hint(wanted: str, names: dict[str, str]) -> str:
+    """The sessions whose titles come nearest, for a refusal; the newest where none does."""
+    import difflib  # only where nothing was found
+
+    by_name = {name.casefold(): path for path, name in names.items()}
+    near = [path for path in names if wanted in read_summary(path).casefold()][:3]
+    near = near or [by_name[name] for name in difflib.get_close_matches(wanted, by_name, 3, 0.5)]
+    newest = sorted(names, key=modified, reverse=True)[:20] if not near else []
+    cards = [card for card in map(read_card, near or newest) if card and not card.sidechain and (near or card.time)]
+    cards = cards if near else sorted(cards, key=lambda card: -card.time)[:3]
+    if not cards:
+        return "; no session there holds a conversation: is CLAUDE_CONFIG_DIR the client's? A file is named with --file PATH"
+    return "; nearest: " + ", ".join(described(card) for card in cards)
+
+
+def modified(path: str) -> float:
+    """When a file was last written, 0 where it is gone. It decides nothing: a touched file is no newer conversation."""
+    try:
+        return os.stat(path).st_mtime
+    except OSError:
+        return 0.0
+
+
+def session_id(path: str) -> str:
+    """Id of the session in this file, in lower case."""
+    return os.path.splitext(os.path.basename(path))[0].lower()
+
+
+def read_summary(path: str) -> str:
+    """The text of an old client's summary row at the head of a file: no title, but a person may remember it."""
+    rows = [row for line in read_small(path).split("\n") if '"summary"' in line[:40] for row in parse_line(line.encode("utf-8", "replace")).objects]
+    return next((string(row.get("summary")) for row in rows if row.get("type") == "summary"), "")
+
+
+def newest_hint() -> str:
+    """The newest sessions of this project, for a refusal."""
+    cards = sorted((card for card in project_cards(project_directory(""), False) if card.time), key=lambda card: -card.time)
+    return "; newest here: " + ", ".join(described(card) for card in cards[:3]) if cards else "; see --help for the ways to name one"
+
+
+def describe_agent(name: str) -> str:
+    """Why a sub-agent's name is refused, and which session it belongs to."""
+    for folder in all_folders():
+        for session in sorted(os.listdir(folder)):
+            if os.path.exists(os.path.join(folder, session, "subagents", f"{name}.jsonl")):
+                return f"{name} is a sub-agent of session {session}; name that session"
+        path = os.path.join(folder, f"{name}.jsonl")
+        if os.path.isfile(path):
+            with open(path, "rb") as file:
+                parents = {string(fields.get("sessionId")) for _, data in read_lines(file) for fields in parse_line(data).objects}
+            return f"{name} is a sub-agent of session {', '.join(sorted(filter(None, parents)))}; name that session"
+    return f"no such session: {name} would be a sub-agent's transcript, and there is none of that name in {', '.join(projects_roots())}"

@@ -1,0 +1,1512 @@
+#!/usr/bin/env python3
+"""Write a slim copy of a Claude Code session under a fresh id, proven before it is there, to resume from a lighter history.
+
+    fork_session.py [REF] [options]      (see --help; REF is an id, a title, a path; default: the session that calls it, else the latest)
+
+What is copied is the live conversation as the shared module gives it: what the client would send on --resume. The copy is one straight
+chain, each result right after its calls, a title last. Slim: thinking, long strings of calls and results, pictures and bookkeeping go;
+--exact: nothing goes; --compact: all but the last exchanges becomes one compaction record. The source is only read.
+
+Rows keep their uuids and say in `forkedFrom` whose they were, as in the client's own /branch: so no reference between rows can be missed,
+and a reader of both files sees that they are relatives. Only rows that are made here (boundary, summary, note) have new ones.
+
+Prints one XML report. Exit status: 0 done, 1 refused (one line on stderr, nothing written), 2 wrong usage.
+Python 3.9 or newer, standard library only. "Measured": on client 2.1.332.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import math
+import os
+import re
+import shlex
+import sys
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import count as count_from
+from typing import IO, Any, NamedTuple, Optional, Union
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import cc_transcript as cc
+
+DEFAULT_BOUND = 28_000  # of the report, which takes a tenth of it
+BYTES_PER_TOKEN = 4  # the estimate that all sizes in tokens rest on
+SYSTEM_TOKENS = 13_000  # system prompt and tools, which every request carries beside the conversation (measured: 12,700 without MCP)
+PICTURE_BYTES = 1_500 * BYTES_PER_TOKEN  # what a picture costs the context, whatever its file's size
+DETAIL_FACTOR = 4  # a result's detail for the screen that is longer than so many --tool-chars goes as a whole
+SUFFIX = "_cc"  # of a call's id that the source uses a second time
+MADE_TITLE = " (fork)"
+TITLE_UNITS = 200  # a title is one line
+COMMAND_UNITS = 700  # a command that takes more of the report's bound is shown without its `cd`
+OWN_COMMANDS = ("/cc-fork", "/cc-carryover:cc-fork")
+INTERRUPTED = (  # the client's own words for a call at the end that has no result (measured)
+    "[Tool call interrupted: the session ended before this call's result was recorded, so its outcome is unknown. "
+    "Check whether it took effect before relying on it or running it again.]"
+)
+MISSING = "[Tool result missing due to internal error]"  # the same for one in the middle, where other calls of its answer have theirs (measured)
+UNREADABLE = "[This output is damaged in the session that this copy was made from, and is lost.]"
+PICTURE_HINT = "left out by cc-fork"
+PICTURE_NOTE = re.compile(r"\[image\] \([^()]*, left out by cc-fork\)")
+ANNOUNCED = frozenset(  # attachments that the client makes anew when they are missing, or that only its own records need (measured)
+    (
+        "environment",
+        "model",
+        "date",
+        "session_context",
+        "remote_session_change",
+        "deferred_tools_delta",
+        "deferred_tools_record",
+        "agent_listing_delta",
+        "skill_listing",
+        "prompt_snapshot",
+        "command_permissions",
+        "task_reminder",
+    )
+)
+FILE_ATTACHMENTS = frozenset(("file", "directory", "edited_text_file"))  # what a tool would have read, cut like its output
+DROPPED_FIELDS = frozenset(("parentUuid", "isSidechain", "session_id", "sessionKind", "forkedFrom", "requestSessionId"))  # as /branch does
+OPAQUE_KEYS = frozenset(("signature", "data", "base64", "uuid", "id", "tool_use_id", "sessionId", "messageUuid", "requestId", "cwd", "type"))
+PLACE_FIELDS = ("userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch", "slug")  # the same on every row of a session
+REFERENCES = ("logicalParentUuid", "sourceToolAssistantUUID", "messageId", "leafUuid")
+REFERENCE_MARKS = tuple(f'"{key}":"'.encode() for key in REFERENCES)
+
+Json = dict[str, Any]
+
+
+# -------------------------------------------------------------------------------------------------------- what is copied
+
+
+class Piece(NamedTuple):
+    """A record that goes into the copy, or a part of one: where two answers share a row of results, it is parted.
+
+    `turn` is the number of its exchange in the source; `whole` whether nothing in it is cut; `ids` what its calls (of an assistant row)
+    or results (of a user row) are called in the copy, one after the other, None where one goes; `thinking` whether its thinking stays;
+    `part` counts from 0.
+    """
+
+    record: cc.Record
+    turn: int
+    whole: bool
+    ids: tuple[Optional[str], ...]
+    thinking: bool
+    part: int
+
+
+class Made(NamedTuple):
+    """A row that the source does not have: what it is, its fields beyond those that all rows carry, and a row near it, for time and place."""
+
+    name: str
+    fields: Json
+    near: cc.Record
+
+
+class Plan(NamedTuple):
+    """What the copy will hold, in order, and what of the source it comes from.
+
+    `said` are the records whose words must be in it; `summary` is the text that stands for those before, empty where nothing does;
+    `untouched` the uuids of those records that nothing may be cut from; `left_out` how many exchanges were; `live` the uuids of what
+    the source would send now, and `rest` those of these records that are not copied at all.
+    """
+
+    pieces: list[Union[Piece, Made]]
+    said: list[cc.Record]
+    summary: str
+    untouched: frozenset[str]
+    left_out: int
+    live: frozenset[str]
+    rest: list[cc.Record]
+
+
+class Tally:
+    """What was dropped: by kind how often, and how many bytes of the context that saved; and sizes in bytes of context."""
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+        self.saved: dict[str, int] = {}
+        self.before = self.after = 0
+
+    def drop(self, kind: str, context: int = 0, count: int = 1) -> None:
+        """Note `count` things of a kind as dropped, `context` bytes of the context in all."""
+        self.counts[kind] = self.counts.get(kind, 0) + count
+        self.saved[kind] = self.saved.get(kind, 0) + context
+
+
+def text_size(value: object) -> int:
+    """Bytes of all text in a JSON value, keys left aside; a picture counts as what it costs the context."""
+    if isinstance(value, str):
+        return len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
+    if isinstance(value, dict):
+        if value.get("type") in ("image", "document") and "source" in value:
+            return PICTURE_BYTES
+        return sum(map(text_size, value.values()))
+    return sum(map(text_size, value)) if isinstance(value, list) else 0
+
+
+def sent_size(fields: Json) -> int:
+    """Bytes of context that a row takes when the session is resumed. What the client announces anew counts nowhere."""
+    kind = fields.get("type")
+    if kind in ("user", "assistant") and fields.get("isApiErrorMessage") is not True:
+        return text_size(cc.mapping(fields.get("message")).get("content"))
+    attachment = cc.mapping(fields.get("attachment"))
+    if kind != "attachment" or cc.string(attachment.get("type")) in ANNOUNCED:
+        return 0
+    if attachment.get("type") == "queued_command":
+        return text_size(attachment.get("prompt"))
+    return text_size(fields.get("rendered") or attachment.get("content"))
+
+
+def turn_numbers(conversation: cc.Conversation) -> dict[str, int]:
+    """uuid -> number of the exchange it belongs to, for every record that happened."""
+    starts = {exchange.record.uuid: exchange.n for exchange in conversation.exchanges}
+    numbers: dict[str, int] = {}
+    turn = 0
+    for record in conversation.happened:
+        turn = starts.get(record.uuid, turn)
+        numbers[record.uuid] = turn
+    return numbers
+
+
+def records_up_to(conversation: cc.Conversation, until: str) -> list[cc.Record]:
+    """The conversation as it stood after that turn, or at the record of that uuid, also where a compaction took it away later."""
+    if not until.isdecimal():
+        named = next((record for record in conversation.links.main if record.uuid.lower() == until.lower()), None)
+        if named is None:
+            raise cc.Refusal(f"no record {until} in {conversation.transcript.path}; give a turn's number or the uuid of one of its records")
+        return cc.live_at(conversation, named, named.line + 1)
+    last = max((exchange.n for exchange in conversation.exchanges), default=0)
+    numbers = turn_numbers(conversation)
+    turn = [record for record in conversation.happened if numbers[record.uuid] == int(until) and (is_turn(record) or cc.prompt_of(record))]
+    if not 1 <= int(until) <= last or not turn:
+        raise cc.Refusal(f"there is no turn {until} to go back to in {conversation.transcript.path}: it has {last}, counted from 1")
+    return cc.live_at(conversation, turn[-1], max(record.line for record in turn) + 1)
+
+
+def is_turn(record: cc.Record) -> bool:
+    """Whether a record belongs to the answer to a prompt: what the agent says, calls and gets, and where it was interrupted."""
+    return record.kind == "assistant" or bool(record.results()) or "".join(record.texts()).startswith("[Request interrupted by user")
+
+
+def without_own_command(records: list[cc.Record]) -> list[cc.Record]:
+    """`records` up to the /cc-fork that stands at their end, with its prompt, its skill's text and what the model says of the report.
+
+    In a live session the command's own rows may be written when the script runs, and nobody wants to resume into them.
+    """
+    start = next((at for at in range(len(records) - 1, -1, -1) if cc.prompt_of(records[at])), 0)
+    prompt = cc.prompt_of(records[start]) if records else None
+    is_own = prompt is not None and prompt.how == "command" and prompt.text.split()[0] in OWN_COMMANDS
+    if is_own and not any(record.kind == "assistant" for record in records[start:]):
+        return records[:start]
+    return records
+
+
+def is_carried(record: cc.Record, exact: bool) -> bool:
+    """Whether a record goes into the copy. Progress rows and what the client only keeps for itself are never sent."""
+    if record.kind in ("user", "assistant"):
+        return exact or not record.api_error
+    if record.kind == "attachment":
+        return exact or record.subtype not in ANNOUNCED
+    return exact and record.kind == "system"
+
+
+def carried(records: list[cc.Record], exact: bool, tally: Tally) -> list[cc.Record]:
+    """The records that go into the copy. A boundary does only where it begins the conversation and its summary is there."""
+    found = []
+    compacted = bool(records) and records[0].compaction is not None and any(record.summary for record in records)
+    for at, record in enumerate(records):
+        if record.compaction is not None:
+            if at == 0 and compacted:
+                found.append(record)
+        elif is_carried(record, exact):
+            found.append(record)
+        else:
+            tally.drop("bookkeeping records")
+    return found
+
+
+# ------------------------------------------------------------------------------------------------------- calls and results
+
+
+class Answered(NamedTuple):
+    """A call, the result that belongs to it (None: it never came) with its place among the results of its row, and the call's id in the copy."""
+
+    call: cc.Call
+    result: Optional[cc.Result]
+    place: int
+    id: str
+
+
+def answered_calls(records: list[cc.Record]) -> dict[str, list[Answered]]:
+    """uuid of an assistant row -> its calls with their results, each result given to one call, in the order of the file.
+
+    An id that is used again gets one of its own: the API refuses a second result for one call.
+    """
+    waiting: dict[str, deque[tuple[cc.Result, int]]] = {}
+    for record in sorted((record for record in records if record.kind == "user"), key=lambda record: record.line):
+        for place, result in enumerate(record.results()):
+            waiting.setdefault(result.call_id, deque()).append((result, place))
+    used: set[str] = set()
+    found: dict[str, list[Answered]] = {}
+    for record in records:
+        for call in record.calls() if record.kind == "assistant" else ():
+            results = waiting.get(call.id) if call.id else None
+            given = results.popleft() if results else None
+            fresh = next(name for name in names_like(call.id) if name not in used)
+            used.add(fresh)
+            found.setdefault(record.uuid, []).append(Answered(call, given[0] if given else None, given[1] if given else 0, fresh))
+    return found
+
+
+def names_like(call: str) -> Iterator[str]:
+    """A call's id, then the ones it gets where that is taken."""
+    yield call
+    for n in count_from(2):
+        yield f"{call}{SUFFIX}{n}"
+
+
+def answer_groups(records: list[cc.Record]) -> Iterator[list[cc.Record]]:
+    """`records` with the rows of one answer together, every other record by itself."""
+    group: list[cc.Record] = []
+    for record in records:
+        if group and not (record.kind == "assistant" and record.message_id and record.message_id == group[0].message_id):
+            yield group
+            group = []
+        group.append(record)
+    if group:
+        yield group
+
+
+class Pairing:
+    """Lays the carried records out so that each call's result stands in the rows right after its answer, and nothing else does."""
+
+    def __init__(self, records: list[cc.Record], turns: dict[str, int], whole_from: int, exact: bool, tally: Tally) -> None:
+        self.records, self.turns, self.tally, self.exact = records, turns, tally, exact
+        self.whole = {record.uuid for record in records[whole_from:]}
+        self.answers = answered_calls(records)
+        self.taken = {answer.result.record.uuid for answers in self.answers.values() for answer in answers if answer.result}
+        self.parts: Counter[str] = Counter()
+        self.pieces: list[Union[Piece, Made]] = []
+        self.turn = 0
+
+    def lay_out(self) -> list[Union[Piece, Made]]:
+        """All pieces in order."""
+        last = max((at for at, record in enumerate(self.records) if record.kind == "assistant" or is_spoken(record)), default=0)
+        at = 0
+        for group in answer_groups(self.records):
+            at += len(group)
+            if group[0].kind == "assistant":
+                self.add_answer(group, at > last)
+            elif not group[0].results():
+                self.add(group[0], (), True)
+            else:
+                self.add_loose_results(group[0])
+        return self.pieces
+
+    def add(self, record: cc.Record, ids: tuple[Optional[str], ...], thinking: bool) -> None:
+        """One more piece, numbered where its record is parted."""
+        self.turn = self.turns.get(record.uuid, self.turn)
+        whole = self.exact or record.uuid in self.whole
+        self.pieces.append(Piece(record, self.turn, whole, ids, thinking and self.exact, self.parts[record.uuid]))
+        self.parts[record.uuid] += 1
+
+    def add_answer(self, rows: list[cc.Record], at_end: bool) -> None:
+        """The rows of one answer, then the results of their calls. Where none of its calls got one, they go; else, and at the end of the
+        session, the model is told what is missing in the client's words (measured). An answer that loses a call loses its thinking."""
+        answers = [answer for row in rows for answer in self.answers.get(row.uuid, ())]
+        open_calls = [answer for answer in answers if answer.result is None]
+        tells = at_end or len(open_calls) < len(answers)
+        told = [answer for answer in open_calls if tells and answer.call.id and "fork_session.py" not in answer.call.argument("command")]
+        for row in rows:
+            ids = tuple(answer.id if answer.result or answer in told else None for answer in self.answers.get(row.uuid, ()))
+            self.add(row, ids, len(told) == len(open_calls))
+        if told:
+            what = {"type": "tool_result", "content": INTERRUPTED if at_end else MISSING, "is_error": True}
+            content = [{**what, "tool_use_id": answer.id} for answer in told]
+            self.pieces.append(Made("interrupted", {"type": "user", "message": {"role": "user", "content": content}}, rows[-1]))
+        for record, ids in by_record(answers):
+            self.add(record, ids, True)
+        if len(open_calls) > len(told):
+            self.tally.drop("calls without a result", count=len(open_calls) - len(told))
+
+    def add_loose_results(self, record: cc.Record) -> None:
+        """A row of results in its own place: there only the words beside them are left, where no call takes the row along."""
+        if record.uuid not in self.taken:
+            self.tally.drop("results without a call", count=len(record.results()))
+            if len(record.results()) < len(record.blocks):
+                self.add(record, (), True)
+
+
+def is_spoken(record: cc.Record) -> bool:
+    """Whether a record puts words after a call: then a missing result is no longer the end of the session."""
+    return record.queued or (record.kind == "user" and not record.meta and any(isinstance(block, (cc.Text, cc.Image)) for block in record.blocks))
+
+
+def by_record(answers: list[Answered]) -> Iterator[tuple[cc.Record, tuple[Optional[str], ...]]]:
+    """The rows that hold results of one answer, in the order of the file, with the new ids of those results."""
+    found: dict[str, dict[int, str]] = {}
+    records: dict[str, cc.Record] = {}
+    for record, answer in sorted(((answer.result.record, answer) for answer in answers if answer.result), key=lambda pair: pair[0].line):
+        records[record.uuid] = record
+        found.setdefault(record.uuid, {})[answer.place] = answer.id
+    for uuid, ids in found.items():
+        yield records[uuid], tuple(ids.get(place) for place in range(len(records[uuid].results())))
+
+
+# --------------------------------------------------------------------------------------------------------------- slimming
+
+
+def mapped(value: Any, change: Callable[[str], str]) -> Any:
+    """A JSON value with every text changed, but for those that are names or data."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [mapped(item, change) for item in value]
+    if isinstance(value, dict):
+        return {key: item if key in OPAQUE_KEYS and isinstance(item, str) else mapped(item, change) for key, item in value.items()}
+    return value
+
+
+def picture_note(block: Json) -> Json:
+    """The text that stands for a picture or document."""
+    size = len(cc.string(cc.mapping(block.get("source")).get("data"))) * 3 // 4
+    kind = re.sub(r"[()]", "", cc.media_type(block))[:60]
+    return {"type": "text", "text": f"[image] ({kind}, {size:,} bytes, {PICTURE_HINT})"}
+
+
+class Slimmer:
+    """Cuts what is long in a row's calls, results, pictures and details, and counts it."""
+
+    def __init__(self, source: str, tool_chars: int, keep_images: bool, tally: Tally) -> None:
+        self.source, self.limit, self.keep_images, self.tally = source, tool_chars, keep_images, tally
+        self.turn = 0
+
+    def cut(self, text: str) -> str:
+        """`text` within the limit, with the command that shows the whole."""
+        return cc.cut(text, self.limit, f" by cc-fork; whole: /cc-query-chat --chat {self.source} --turn {self.turn}")
+
+    def block(self, block: Json) -> Json:
+        """A content block of a message, slim."""
+        kind = block.get("type")
+        if kind == "tool_use":
+            return self.counted({**block, "input": mapped(block.get("input"), self.cut)}, block, "tool inputs cut")
+        if kind == "tool_result" and "content" in block:
+            content = block["content"]
+            if isinstance(content, list):
+                content = [self.result_block(item) for item in content]
+            elif isinstance(content, str):
+                content = self.cut(content)
+            return self.counted({**block, "content": content}, block, "tool outputs cut")
+        slim: Json = self.picture(block)
+        return slim
+
+    def counted(self, slim: Json, block: Json, kind: str) -> Json:
+        """`slim`, noted where it is smaller. Pictures in it have been counted already."""
+        if not self.keep_images and kind == "tool outputs cut" and isinstance(block.get("content"), list):
+            block = {**block, "content": [self.picture_text(item) for item in block["content"]]}
+        saved = text_size(block) - text_size(slim)
+        if saved > 0:
+            self.tally.drop(kind, saved)
+        return slim
+
+    def result_block(self, item: Any) -> Any:
+        """A block inside a result."""
+        if isinstance(item, dict) and item.get("type") == "text" and isinstance(item.get("text"), str):
+            return {**item, "text": self.cut(item["text"])}
+        return self.picture(item)
+
+    def picture_text(self, item: Any) -> Any:
+        """A block, a picture replaced by its note."""
+        return picture_note(item) if isinstance(item, dict) and item.get("type") in ("image", "document") else item
+
+    def picture(self, block: Any) -> Any:
+        """A block, a picture replaced by a note and counted."""
+        if self.keep_images or not isinstance(block, dict) or block.get("type") not in ("image", "document"):
+            return block
+        self.tally.drop("pictures", PICTURE_BYTES)
+        return picture_note(block)
+
+    def detail(self, detail: Any) -> Any:
+        """A result's detail for the screen with the same cuts, None where even so it is too long."""
+        slim = self.plain_detail(detail)
+        if text_size(slim) <= DETAIL_FACTOR * max(self.limit, 500):
+            return slim
+        self.tally.drop("details for the screen")
+        return None
+
+    def plain_detail(self, value: Any) -> Any:
+        """A value with its texts cut, and the data of pictures gone."""
+        if isinstance(value, str):
+            return self.cut(value)
+        if isinstance(value, list):
+            return [self.plain_detail(item) for item in value]
+        if isinstance(value, dict):
+            dropped = () if self.keep_images else ("base64", "data")
+            return {key: "" if key in dropped and isinstance(item, str) else self.plain_detail(item) for key, item in value.items()}
+        return value
+
+
+# ------------------------------------------------------------------------------------------------------------------ rows
+
+
+class Copier:
+    """Turns pieces into rows of the copy."""
+
+    def __init__(self, plan: Plan, identity: Identity, options: argparse.Namespace, tally: Tally) -> None:
+        self.identity, self.options, self.tally, self.exact = identity, options, tally, options.exact
+        self.slimmer = Slimmer(identity.source, options.tool_chars, options.keep_images, tally)
+        self.plan = plan
+        self.parent: Optional[str] = None
+        self.firsts = {piece.record.uuid: piece for piece in plan.pieces if isinstance(piece, Piece) and not piece.part}
+        self.answer, self.answer_from = "", 0
+        self.written: set[str] = set()
+        self.speaks = False  # whether a row of the two roles is written
+
+    def uuid(self, uuid: str, part: int) -> str:
+        """The uuid of a row: its own, and a new one for further parts of it."""
+        return uuid if not part else fresh_uuid(self.identity.session, uuid, str(part))
+
+    def lines(self) -> Iterator[bytes]:
+        """The lines of the copy, in order, the titles last."""
+        for piece in self.plan.pieces:
+            row = self.made_row(piece) if isinstance(piece, Made) else self.row(piece)
+            if row is not None:
+                row["parentUuid"], self.parent = self.parent, row["uuid"]
+                self.written.add(row["uuid"])
+                self.speaks = self.speaks or row["type"] in ("user", "assistant")
+                yield as_line(row)
+        for kind, key in (("custom-title", "customTitle"), ("agent-name", "agentName")):
+            yield as_line({"type": kind, key: self.identity.title, "sessionId": self.identity.session})
+
+    def made_row(self, made: Made) -> Json:
+        """The row of something that the source does not have, in the place and at the time of the row near it."""
+        near = made.near.fields()
+        row: Json = {"parentUuid": None, "isSidechain": False, **made.fields, "uuid": fresh_uuid(self.identity.session, made.name, made.near.uuid)}
+        row["timestamp"] = made.near.timestamp or "1970-01-01T00:00:00.000Z"
+        row.update({key: near[key] for key in PLACE_FIELDS if key in near})
+        self.tally.after += sent_size(row)
+        return self.placed(row)
+
+    def row(self, piece: Piece) -> Optional[Json]:
+        """The row of a record, None where nothing of it is left."""
+        fields = piece.record.fields() or stand_in(piece)
+        before = sent_size(fields)
+        if not piece.part and piece.record.uuid in self.plan.live:
+            self.tally.before += before
+        row: Json = {"parentUuid": None, "isSidechain": False, **{key: value for key, value in fields.items() if key not in DROPPED_FIELDS}}
+        if row.get("type") not in ("user", "assistant"):
+            row.pop("message", None)
+        if not self.exact and piece.record.queued and cc.prompt_of(piece.record):
+            row = as_prompt(row)
+        if row.get("type") in ("user", "assistant") and not self.take_content(row, piece):
+            return None
+        if not piece.whole and piece.record.size > self.slimmer.limit:
+            self.slim_rest(row, piece)
+        row["uuid"] = self.uuid(piece.record.uuid, piece.part)
+        self.move_references(row)
+        if row.get("type") == "assistant":
+            row["requestSessionId"] = cc.string(fields.get("requestSessionId")) or earlier_session(fields) or self.identity.source
+        row["forkedFrom"] = {"sessionId": self.identity.source, "messageUuid": piece.record.uuid}
+        if self.options.redact:
+            row = mapped(row, cc.mask)
+        is_same = piece.whole and not piece.ids and row.get("type") == fields.get("type") and not self.options.redact
+        self.count(row, before if is_same else sent_size(row))
+        return self.placed(row)
+
+    def take_content(self, row: Json, piece: Piece) -> bool:
+        """Put what is left of the content into the row; whether anything is."""
+        message = row["message"] = dict(cc.mapping(row.get("message")))
+        content = message.get("content")
+        if isinstance(content, list):
+            self.slimmer.turn = piece.turn
+            own, ids = "tool_use" if row["type"] == "assistant" else "tool_result", iter(piece.ids)
+            content = [block for block in (self.new_block(block, piece, own, ids) for block in content) if block is not None]
+        message["content"] = content
+        return bool(content) and isinstance(content, (str, list))
+
+    def new_block(self, block: object, piece: Piece, own: str, ids: Iterator[Optional[str]]) -> Optional[Json]:
+        """A block as it stands in the copy, None where it goes. `own` is the kind of block that has an id in this role."""
+        if not isinstance(block, dict):
+            return None  # the client drops a bare string among blocks (measured)
+        kind = block.get("type")
+        if kind in ("thinking", "redacted_thinking"):
+            if not piece.thinking or self.options.redact:
+                self.tally.drop("thinking", text_size(block))
+                return None
+        elif kind in ("tool_use", "tool_result"):
+            fresh = next(ids, None) if kind == own else None
+            if fresh is None:
+                return None
+            block = {**block, "id" if kind == "tool_use" else "tool_use_id": fresh}
+        may_be_long = not piece.whole and (piece.record.size > self.slimmer.limit or kind in ("image", "document", "tool_result"))
+        return self.slimmer.block(block) if may_be_long else block
+
+    def slim_rest(self, row: Json, piece: Piece) -> None:
+        """Cut what stands beside the content: a result's detail, and the text of files that a prompt named."""
+        self.slimmer.turn = piece.turn
+        if "toolUseResult" in row:
+            detail = self.slimmer.detail(row.pop("toolUseResult"))
+            row.update({} if detail is None else {"toolUseResult": detail})
+        if cc.string(cc.mapping(row.get("attachment")).get("type")) in FILE_ATTACHMENTS:
+            before = sent_size(row)
+            for key in ("attachment", "rendered"):
+                row.update({key: mapped(row[key], self.slimmer.cut)} if key in row else {})
+            if sent_size(row) < before:
+                self.tally.drop("attached files cut", before - sent_size(row))
+
+    def move_references(self, row: Json) -> None:
+        """A reference stays where it names a row of the copy (they lead back), else it goes."""
+        for key in REFERENCES:
+            if key in row and not (isinstance(row[key], str) and row[key] in self.written):
+                row[key] = None
+                if key != "logicalParentUuid":
+                    del row[key]
+        if "compactMetadata" in row:
+            row["compactMetadata"] = self.moved_metadata(cc.mapping(row["compactMetadata"]))
+
+    def moved_metadata(self, metadata: Json) -> Json:
+        """A boundary's metadata with only those preserved rows that the copy has. Where they do not follow their anchor in one run,
+        as the client would put them, the metadata does not speak of them: the straight chain says it all."""
+        segment, listed = cc.mapping(metadata.get("preservedSegment")), cc.mapping(metadata.get("preservedMessages"))
+        kept = {key: value for key, value in metadata.items() if key not in ("preservedSegment", "preservedMessages")}
+        anchor = cc.string(listed.get("anchorUuid") if listed else segment.get("anchorUuid"))
+        order = list(self.firsts)
+        after = order[order.index(anchor) + 1 :] if anchor in self.firsts else []
+        wanted = {uuid for uuid in cc.array(listed.get("uuids")) if isinstance(uuid, str)} or {cc.string(segment.get("tailUuid"))}
+        end = max((at for at, uuid in enumerate(after) if uuid in wanted), default=-1)
+        after = [uuid for uuid in after[: end + 1] if self.is_left(uuid)]
+        rows = [uuid for uuid in after if uuid in wanted or not listed]
+        if rows and rows == after and wanted <= self.plan.live and self.is_left(anchor):
+            kept["preservedSegment"] = {"headUuid": rows[0], "anchorUuid": anchor, "tailUuid": rows[-1]}
+            if listed:
+                kept["preservedMessages"] = {"anchorUuid": anchor, "uuids": rows, "allUuids": rows}
+        return kept
+
+    def is_left(self, uuid: str) -> bool:
+        """Whether the planned record of this uuid leaves a row in the copy."""
+        return self.quiet().row(self.firsts[uuid]) is not None
+
+    def quiet(self) -> Copier:
+        """A copier of its own, for a look ahead that counts nothing."""
+        return Copier(self.plan._replace(pieces=[]), self.identity, self.options, Tally())
+
+    def count(self, row: Json, size: int) -> None:
+        """Add a finished row of so many bytes of context; an answer's `usage` is set to what the copy holds up to it, or the client
+        believes the old one."""
+        message = cc.mapping(row.get("message"))
+        if row.get("type") == "assistant" and not self.exact and message.get("usage") is not None and message.get("model") != "<synthetic>":
+            if not self.answer or message.get("id") != self.answer:
+                self.answer, self.answer_from = cc.string(message.get("id")), self.tally.after
+            message["usage"] = usage_of(self.answer_from, self.tally.after + size - self.answer_from)
+        self.tally.after += size
+
+    def placed(self, row: Json) -> Json:
+        """The row as one of the new session, in its directory, in sight of the picker."""
+        row["sessionId"] = self.identity.session
+        if cc.string(row.get("entrypoint")).startswith("sdk"):
+            row["entrypoint"] = "cli"
+        if self.identity.directory and "cwd" in row:
+            row["cwd"] = self.identity.directory
+        return row
+
+
+def usage_of(context: int, answer: int) -> Json:
+    """The `usage` of an answer of so many bytes after a context of so many."""
+    return {
+        "input_tokens": SYSTEM_TOKENS + context // BYTES_PER_TOKEN,
+        "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": 0,
+        "output_tokens": answer // BYTES_PER_TOKEN,
+    }
+
+
+def earlier_session(fields: Json) -> str:
+    """The session that a row was copied from into the source, empty where it was not."""
+    return cc.string(cc.mapping(fields.get("forkedFrom")).get("sessionId"))
+
+
+def stand_in(piece: Piece) -> Json:
+    """What is put for a line whose inside is damaged: its results are said to be lost, of anything else nothing is left."""
+    record = piece.record
+    content = [{"type": "tool_result", "tool_use_id": call, "content": UNREADABLE} for call in piece.ids if call]
+    kept: Json = {"type": "user", "message": {"role": "user", "content": content}, "uuid": record.uuid, "timestamp": record.timestamp}
+    return {**kept, "cwd": record.cwd, "gitBranch": record.branch}
+
+
+def as_prompt(row: Json) -> Json:
+    """The row of a prompt that was typed while the agent worked, as if it had been typed after: with attachments it would be lost."""
+    prompt = cc.mapping(row.get("attachment")).get("prompt")
+    kept = {key: value for key, value in row.items() if key in PLACE_FIELDS}
+    head: Json = {"parentUuid": None, "isSidechain": False, "type": "user", "message": {"role": "user", "content": prompt}}
+    return {**head, "uuid": row["uuid"], "timestamp": row.get("timestamp"), "origin": {"kind": "human"}, **kept}
+
+
+def fresh_uuid(*parts: str) -> str:
+    """A lower-case UUID v4 that the parts decide."""
+    digits = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{'89ab'[int(digits[16], 16) % 4]}{digits[17:20]}-{digits[20:32]}"
+
+
+encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode  # made once, not for every row
+
+
+def as_line(row: Json) -> bytes:
+    """A row as the client writes it: compact, UTF-8. What would not be UTF-8 or would break lines for a careless reader is escaped."""
+    try:
+        text = encoded(row)
+    except ValueError:  # NaN and infinity are no JSON for the client
+        text = encoded(finite(row))
+    for breaks in () if text.isascii() else ("\u2028", "\u2029", "\x85"):
+        text = text.replace(breaks, f"\\u{ord(breaks):04x}")
+    try:
+        return text.encode("utf-8") + b"\n"
+    except UnicodeEncodeError:  # a lone surrogate
+        return json.dumps(json.loads(text), separators=(",", ":")).encode("ascii") + b"\n"
+
+
+def finite(value: Any) -> Any:
+    """A JSON value with null for every number that JSON does not have."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, list):
+        return [finite(item) for item in value]
+    return {key: finite(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+# -------------------------------------------------------------------------------------------------------------- skeleton
+
+
+class Caps(NamedTuple):
+    """How many tokens a turn's parts get in the skeleton; 0: none. `names` whether calls without room are at least named."""
+
+    prompt: int
+    reply: int
+    call: int
+    result: int
+    names: bool = True
+
+
+TIGHTNESS = (  # from what a turn gets where there is room to what the oldest get where there is none
+    Caps(2_000, 150, 60, 35),
+    Caps(1_000, 150, 60, 20),
+    Caps(500, 100, 30, 0),
+    Caps(250, 60, 15, 0),
+    Caps(150, 40, 0, 0),
+    Caps(80, 25, 0, 0, False),
+    Caps(50, 15, 0, 0, False),
+    Caps(30, 8, 0, 0, False),
+    Caps(20, 0, 0, 0, False),
+)
+FRESH_SHARE = 0.75  # of --summary-tokens is what a first skeleton takes, so that a fork of the fork can keep it and add to it
+OLD_SHARE = 0.75  # and no earlier summary leaves the new part less than the rest
+OPENING = (  # the client's own words, so that the model takes it for what it is
+    "This session is being continued from a previous conversation that ran out of context. "
+    "The summary below covers the earlier portion of the conversation."
+)
+
+
+class Said(NamedTuple):
+    """A text that followed a prompt, and whose it is: "Assistant", "Output" (of the person's own command) or "Notice"."""
+
+    role: str
+    text: str
+
+
+class Turn(NamedTuple):
+    """A prompt (empty where none is there) and what followed: texts, and calls with their results."""
+
+    n: int
+    when: str
+    prompt: str
+    parts: list[Union[Said, tuple[cc.Call, Optional[cc.Result]]]]
+
+
+def turns_of(records: list[cc.Record], numbers: dict[str, int]) -> list[Turn]:
+    """The records cut at the person's prompts."""
+    results = {result.call_id: result for record in records for result in record.results()}
+    found: list[Turn] = []
+    for record in records:
+        prompt = cc.prompt_of(record)
+        if prompt or not found:
+            found.append(Turn(numbers.get(record.uuid, 0), record.timestamp[:16].replace("T", " "), prompt.text if prompt else "", []))
+        if prompt or record.summary or record.meta or record.kind not in ("user", "assistant"):
+            continue
+        if record.kind == "assistant":
+            found[-1].parts.extend(Said("Assistant", text.strip()) for text in record.texts() if text.strip())
+            found[-1].parts.extend((call, results.get(call.id)) for call in record.calls())
+        else:
+            found[-1].parts.extend(filter(None, map(harness_said, record.texts())))
+    return [turn for turn in found if turn.prompt or turn.parts]
+
+
+def harness_said(text: str) -> Optional[Said]:
+    """What the harness says in the person's role, None where it is only about the client itself."""
+    if text.startswith("<bash-std"):
+        output = cc.unescaped("\n".join(part for _, part in cc.SHELL_OUTPUT.findall(text) if part)).strip()
+        return Said("Output", output) if output else None
+    return None if text.startswith(("<command-", "<local-command-", "Caveat:")) or not text.strip() else Said("Notice", text.strip())
+
+
+def on_a_line(text: str, tokens: int) -> str:
+    """The head of a text on one line, in at most so many tokens."""
+    return cc.shortened(text, tokens * BYTES_PER_TOKEN)
+
+
+class Skeleton:
+    """The turns of a conversation as text, each as loose or tight as it comes out; texts are masked where that is wanted."""
+
+    def __init__(self, turns: list[Turn], shown: Callable[[str], str]) -> None:
+        self.turns, self.shown = turns, shown
+        self.known: dict[tuple[int, int, bool], str] = {}
+
+    def text(self, at: int, level: int, results: bool = True) -> str:
+        """A turn at a level of tightness; without `results` none is read from the file."""
+        results = results and TIGHTNESS[level].result > 0
+        if (at, level, results) not in self.known:
+            caps = TIGHTNESS[level] if results else TIGHTNESS[level]._replace(result=0)
+            self.known[at, level, results] = "\n".join(self.lines(self.turns[at], caps)) + "\n"
+        return self.known[at, level, results]
+
+    def lines(self, turn: Turn, caps: Caps) -> Iterator[str]:
+        """The lines of one turn."""
+        when = f", {turn.when}" if caps.names and turn.when else ""
+        if turn.prompt:
+            yield f"[{turn.n}{when}] User: {cc.cut(self.shown(turn.prompt), caps.prompt * BYTES_PER_TOKEN)}"
+        for part in turn.parts:
+            if isinstance(part, Said):
+                if caps.reply:
+                    yield f"{part.role}: {cc.cut(self.shown(part.text), caps.reply * BYTES_PER_TOKEN)}"
+            elif caps.call:
+                yield self.call_line(part[0], part[1], caps)
+        names = Counter(part[0].name for part in turn.parts if not isinstance(part, Said))
+        if names and caps.names and not caps.call:
+            yield "- calls: " + ", ".join(f"{name} {count}" for name, count in names.items())
+
+    def call_line(self, call: cc.Call, result: Optional[cc.Result], caps: Caps) -> str:
+        """A call on one line, and where there is room what came back."""
+        told = call.argument("command", "file_path", "notebook_path", "pattern", "query", "url", "description", "prompt") or call.argument(
+            *cc.mapping(call.input)
+        )
+        line = f"- {call.name}: {on_a_line(self.shown(told), caps.call)}"
+        if caps.result and result:
+            output = on_a_line(self.shown(result.read().text), caps.result)
+            return f"{line} -> {'error: ' if result.is_error else ''}{output}"
+        return line
+
+    def fitted(self, room: int) -> str:
+        """All turns in `room` bytes, the oldest tightest; where even that is too much, the oldest are left out and counted."""
+        levels = self.levels(room)
+        texts = [self.text(at, level) for at, level in enumerate(levels)]
+        start, total = 0, sum(map(text_size, texts))
+        while start < len(texts) and total + 80 * (start > 0) > room:
+            total -= text_size(texts[start])
+            start += 1
+        gone = f"[{start} older turns are left out here]\n" if start else ""
+        return gone + "".join(texts[start:])
+
+    def levels(self, room: int) -> list[int]:
+        """The level of each turn: all tightened step by step until they fit, then the newest loosened again where there is room left.
+
+        The search goes by estimates at first, so that results are not read of turns that will have no room for them.
+        """
+        pressure = 0.0
+        for size in (self.estimate, self.size):
+            while size(self.tightened(pressure)) > room and pressure <= 2 * len(TIGHTNESS):
+                pressure += 0.5
+        levels = self.tightened(pressure)
+        spare = room - self.size(levels)
+        for at in range(len(levels) - 1, -1, -1):
+            while levels[at] and (more := text_size(self.text(at, levels[at] - 1)) - text_size(self.text(at, levels[at]))) <= spare:
+                levels[at] -= 1
+                spare -= more
+        return levels
+
+    def tightened(self, pressure: float) -> list[int]:
+        """The level of each turn under a pressure: the oldest gets all of it, the newest half."""
+        span = 2 * max(len(self.turns) - 1, 1)
+        return [min(len(TIGHTNESS) - 1, int(pressure * (1 - at / span))) for at in range(len(self.turns))]
+
+    def size(self, levels: list[int]) -> int:
+        """Bytes of all turns."""
+        return sum(text_size(self.text(at, level)) for at, level in enumerate(levels))
+
+    def estimate(self, levels: list[int]) -> int:
+        """Bytes of all turns, those of the results guessed by the length of their records."""
+        bare = sum(text_size(self.text(at, level, False)) for at, level in enumerate(levels))
+        parts = [(part, TIGHTNESS[level].result) for at, level in enumerate(levels) for part in self.turns[at].parts if not isinstance(part, Said)]
+        return bare + sum(min(part[1].record.size // 8, cap * BYTES_PER_TOKEN) for part, cap in parts if part[1])
+
+
+def summary_text(records: list[cc.Record], numbers: dict[str, int], source: str, tokens: int, shown: Callable[[str], str]) -> str:
+    """What stands for these records: an earlier summary as it is, then the skeleton of the rest, in at most so many tokens."""
+    room = tokens * BYTES_PER_TOKEN
+    earlier = "\n\n".join(shown("\n".join(record.texts())).strip() for record in records if record.summary)
+    turns = turns_of(records, numbers)
+    if not turns:
+        return earlier
+    if text_size(earlier) > room * OLD_SHARE:
+        earlier = cc.cut(earlier, int(room * OLD_SHARE) * len(earlier) // text_size(earlier), f" by cc-fork; whole: /cc-query-chat --chat {source}")
+    head = (
+        f"Skeleton of turns {turns[0].n} to {turns[-1].n} of session {source}, made by cc-fork without a model: quoted, cut, the oldest most. "
+        f"A turn in full: /cc-query-chat --chat {source} --turn N. After it the conversation goes on word for word.\n\n"
+    )
+    before = (earlier or OPENING) + "\n\n" + head
+    left = room - text_size(before) if earlier else int(room * FRESH_SHARE) - text_size(before)
+    return before + Skeleton(turns, shown).fitted(left).rstrip() + "\n"
+
+
+# ------------------------------------------------------------------------------------------------------------------ plan
+
+
+def exchange_starts(records: list[cc.Record]) -> list[int]:
+    """Where the person's prompts stand."""
+    return [at for at, record in enumerate(records) if cc.prompt_of(record)]
+
+
+def start_of_last(records: list[cc.Record], count: int) -> int:
+    """Where the last `count` exchanges begin, 0 where there are no more than that."""
+    starts = exchange_starts(records)
+    return len(records) if not count else starts[-count] if count < len(starts) else 0
+
+
+def make_plan(conversation: cc.Conversation, options: argparse.Namespace, source: str, tally: Tally) -> Plan:
+    """Choose what is copied. Raises Refusal where there is nothing."""
+    numbers = turn_numbers(conversation)
+    records = without_own_command(conversation.live if options.up_to is None else records_up_to(conversation, options.up_to))
+    if not any((record.kind == "assistant" and record.blocks) or cc.prompt_of(record) for record in records):
+        raise cc.Refusal(f"no conversation to copy in {conversation.transcript.path}; name another session by id or title")
+    start, summary = 0, ""
+    lead: list[Union[Piece, Made]] = []
+    if options.last is not None and (start := start_of_last(records, options.last)):
+        lead = [note_of(records[:start], source, records[min(start, len(records) - 1)])]
+    elif options.compact and (start := start_of_last(records, options.keep_last)):
+        shown = cc.mask if options.redact else str
+        summary = options.summary_text or summary_text(records[:start], numbers, source, options.summary_tokens, shown)
+        lead = compaction_of(records[:start], summary, records[min(start, len(records) - 1)], len(exchange_starts(records[:start])))
+    said = carried(records[start:], options.exact, tally)
+    whole_from = start_of_last(said, options.keep_last)
+    pieces = lead + Pairing(said, numbers, whole_from, options.exact, tally).lay_out()
+    live = frozenset(record.uuid for record in conversation.live)
+    copied = {piece.record.uuid for piece in pieces if isinstance(piece, Piece)}
+    rest = [record for record in conversation.live if record.uuid not in copied and is_carried(record, False)]
+    untouched = frozenset(record.uuid for record in (said if options.exact else said[whole_from:]))
+    return Plan(pieces, said, summary, untouched, len(exchange_starts(records[:start])), live, rest)
+
+
+def note_of(cut: list[cc.Record], source: str, near: cc.Record) -> Made:
+    """The note that leads a copy of the last exchanges only."""
+    count = len(exchange_starts(cut))
+    what = f"This conversation is the end of session {source}: {count} earlier exchanges were left out by cc-fork."
+    text = f"[{what} To see them: /cc-query-chat --chat {source} --turn N]"
+    return Made("note", {"type": "user", "message": {"role": "user", "content": text}, "isMeta": True}, near)
+
+
+def compaction_of(cut: list[cc.Record], summary: str, near: cc.Record, count: int) -> list[Union[Piece, Made]]:
+    """Boundary and summary in the client's own shape, for the records that they stand for."""
+    metadata = {"trigger": "manual", "messagesSummarized": len(cut), "postTokens": text_size(summary) // BYTES_PER_TOKEN}
+    boundary = {"type": "system", "subtype": "compact_boundary", "content": "Conversation compacted", "isMeta": False, "level": "info"}
+    content = {"type": "user", "message": {"role": "user", "content": summary}, "isVisibleInTranscriptOnly": True, "isCompactSummary": True}
+    return [Made("boundary", {"logicalParentUuid": None, **boundary, "compactMetadata": metadata}, near), Made("summary", content, near)]
+
+
+# ----------------------------------------------------------------------------------------------------------------- proof
+
+COMPARED_BYTES = 2_000_000  # of the source's results that may be cut; up to here all are compared, beyond it an even sample of that size
+
+
+class Promise(NamedTuple):
+    """What a copy promises, in terms of source and result alone.
+
+    `session` is its id; `said` the source's records whose words it must hold, in order; `untouched` those of which nothing may be cut;
+    `limit` where texts of others may be; `thinking` whether thinking must be there; `shown` masks, or does nothing.
+    """
+
+    session: str
+    said: Sequence[cc.Record]
+    untouched: frozenset[str]
+    limit: int
+    thinking: bool
+    shown: Callable[[str], str]
+
+
+def prove(promise: Promise, path: str) -> str:
+    """Hold a finished file against its promise. Returns what was checked, in words; raises Refusal with what does not hold.
+
+    It knows source and result only, and reads both with the shared module, so it catches what the maker did wrong.
+    """
+    copy = cc.read_transcript(path, cc.WHOLE)
+    with copy.file:
+        check(not copy.damaged and not copy.loose and bool(copy.records), "a line of it is no whole record")
+        check_links(copy.records, promise.session)
+        check_lines(path, promise.session, {record.uuid for record in copy.records})
+        count, live = len(copy.records), cc.live_records(copy)
+        check(len(live) == count, f"{count} rows, but {len(live)} would be read on resume")
+        check(uuids_in_order(live) == uuids_in_order(copy.records), "rows would be sent in another order than they stand")
+        prompts = check_words(promise, live)
+        pairs, compared = check_calls(promise, live)
+    paired = f"every call with its result next to it ({pairs}, {compared} compared with the source's)"
+    return f"{count} rows in one chain; {paired}; every reference resolves; the same {prompts} prompts and the same answers"
+
+
+def check(holds: bool, fault: str) -> None:
+    """Raises Refusal with the fault where something does not hold."""
+    if not holds:
+        raise cc.Refusal(f"the copy failed its proof, so nothing was written: {fault}; the session is untouched, try --exact or another --up-to")
+
+
+def uuids_in_order(records: Iterable[cc.Record]) -> list[str]:
+    """Their uuids."""
+    return [record.uuid for record in records]
+
+
+def check_links(records: list[cc.Record], session: str) -> None:
+    """One root, each parent before its child, no uuid twice, every row of this session; and calls and results in their order."""
+    known: set[str] = set()
+    calls = CallOrder()
+    for number, record in enumerate(records, 1):
+        check(record.session == session, f"row {number} is not of session {session}")
+        check(record.uuid not in known, f"row {number} has no uuid of its own")
+        check(record.parent in known if known else record.parent is None, f"row {number} does not hang under a row before it")
+        known.add(record.uuid)
+        if record.kind in ("user", "assistant"):
+            calls.take(record, number)
+    check(not calls.waiting, "a call has no result")
+
+
+def check_lines(path: str, session: str, known: set[str]) -> None:
+    """What is not seen in records: that references resolve, that no line holds a number that the client cannot read, and that side
+    records are of this session."""
+    with open(path, "rb") as file:
+        for number, line in enumerate(file, 1):
+            if not line.startswith(b'{"parentUuid":') or is_telling(line):
+                row = strict_object(line, number)
+                check(row.get("sessionId") == session, f"line {number} is not of session {session}")
+                named = [row[key] for key in REFERENCES if row.get(key) is not None] + preserved_uuids(row)
+                check(all(isinstance(uuid, str) and uuid in known for uuid in named), f"line {number} names a row that the copy does not have")
+
+
+def is_telling(line: bytes) -> bool:
+    """Whether a line has to be looked at as a whole: it may name rows, or numbers that are no JSON. Inside a text a quote is escaped."""
+    return b"NaN" in line or b"Infinity" in line or b'"compactMetadata":' in line or any(map(line.__contains__, REFERENCE_MARKS))
+
+
+def strict_object(line: bytes, number: int) -> Json:
+    """The object of a line. Raises Refusal where it is none."""
+    try:
+        row = json.loads(line, parse_constant=lambda name: check(False, f"line {number} holds {name}"))
+    except ValueError as error:
+        raise cc.Refusal(f"the copy failed its proof, so nothing was written: line {number} is no JSON ({error})") from error
+    check(isinstance(row, dict) and line.endswith(b"\n"), f"line {number} is no record")
+    found: Json = row
+    return found
+
+
+def preserved_uuids(row: Json) -> list[Any]:
+    """The uuids that a boundary names as preserved."""
+    metadata = cc.mapping(row.get("compactMetadata"))
+    listed = cc.mapping(metadata.get("preservedMessages"))
+    segment = cc.mapping(metadata.get("preservedSegment"))
+    return [*segment.values(), *cc.array(listed.get("uuids")), *cc.array(listed.get("allUuids")), *([listed["anchorUuid"]] if listed else [])]
+
+
+class CallOrder:
+    """Sees rows go by in order, and that every call gets its one result in the rows right after its answer, and no result is without a call."""
+
+    def __init__(self) -> None:
+        self.used: set[str] = set()
+        self.waiting: set[str] = set()
+        self.answer = ""
+
+    def take(self, record: cc.Record, number: int) -> None:
+        """The next row of the two roles."""
+        calls, results = [call.id for call in record.calls()], [result.call_id for result in record.results()]
+        check(bool(record.blocks) or bool(cc.mapping(record.fields().get("message")).get("content")), f"row {number} has no content")
+        if record.kind == "assistant":
+            same = bool(record.message_id) and record.message_id == self.answer
+            check(not results and (same or not self.waiting), f"row {number}: an answer goes on while a call waits for its result")
+            check(len(set(calls)) == len(calls) and self.used.isdisjoint(calls), f"row {number} uses the id of another call again")
+            self.answer = record.message_id
+            self.used.update(calls)
+            self.waiting.update(calls)
+            return
+        check(not calls, f"row {number}: a call in the person's role")
+        check(bool(results) or not self.waiting, f"row {number}: words stand between a call and its result")
+        check(len(set(results)) == len(results) and self.waiting.issuperset(results), f"row {number}: a result that no call waits for")
+        self.waiting.difference_update(results)
+        self.answer = self.answer if self.waiting else ""
+
+
+class Words(NamedTuple):
+    """What the records of the two roles say, notes of pictures aside, each as (role, text): the person's prompts and the agent's answers
+    in order; and the texts that the harness says in either role."""
+
+    dialogue: list[tuple[str, str]]
+    harness: Counter[tuple[str, str]]
+    prompts: int
+
+
+def words(records: Iterable[cc.Record], shown: Callable[[str], str]) -> Words:
+    """Gather what is said."""
+    found = Words([], Counter(), 0)
+    prompts = 0
+    for record in records:
+        if record.api_error or not (record.kind in ("user", "assistant") or record.queued):
+            continue
+        is_prompt = record.kind != "assistant" and cc.prompt_of(record) is not None
+        prompts += is_prompt
+        for text in map(shown, record.texts()):
+            said = ("assistant" if record.kind == "assistant" else "user", (PICTURE_NOTE.sub("", text) if PICTURE_HINT in text else text).strip())
+            if said[1] and (is_prompt or record.kind == "assistant"):
+                found.dialogue.append(said)
+            elif said[1]:
+                found.harness[said] += 1
+    return found._replace(prompts=prompts)
+
+
+def check_words(promise: Promise, live: list[cc.Record]) -> int:
+    """The same prompts and answers in the same order, and every other text of the two roles. Returns the number of prompts."""
+    copied = [record for record in live if record.forked_from]
+    open_calls = len([record for record in promise.said if record.calls()])
+    check(len(live) - len(copied) <= LEADING_ROWS + open_calls, f"it has {len(live) - len(copied)} rows that are not the source's")
+    source, copy = words(promise.said, promise.shown), words(copied, str)
+    pairs = enumerate(zip(source.dialogue, copy.dialogue))
+    fault = next((at for at, (one, other) in pairs if one != other), min(len(source.dialogue), len(copy.dialogue)))
+    differ = f"the words differ: {excerpt(source.dialogue, fault)} became {excerpt(copy.dialogue, fault)}"
+    check(source.dialogue == copy.dialogue and source.prompts == copy.prompts, differ)
+    check(source.harness == copy.harness, "a text of the harness is missing or not the source's")
+    return copy.prompts
+
+
+LEADING_ROWS = 2  # a boundary and its summary, or a note, that a copy can have and its source not; beside them only results for open calls
+
+
+def excerpt(said: list[tuple[str, str]], at: int) -> str:
+    """One of the texts, for a refusal."""
+    return f"'{cc.cut(said[at][1], 80)}'" if at < len(said) else "nothing"
+
+
+def check_calls(promise: Promise, live: list[cc.Record]) -> tuple[int, int]:
+    """The calls that the source answers are in the copy with their results, each text whole or cut as promised.
+
+    Returns how many calls there are, and of how many the result was compared: all that nothing may be cut from, and of the others as many
+    as can be read in a moment, spread evenly.
+    """
+    source, copy = pairs_of(promise.said), pairs_of([record for record in live if record.kind == "assistant" or record.forked_from])
+    check(all(len(copy.get(name, ())) == len(pairs) for name, pairs in source.items()), "a call or its result is missing")
+    check(len(copy) == len(source), "it has calls that the source does not answer")
+    both = [pair for name, pairs in source.items() for pair in zip(pairs, copy[name])]
+    sure = [pair for pair in both if pair[0].record.uuid in promise.untouched]
+    others = [pair for pair in both if pair[0].record.uuid not in promise.untouched]
+    step = max(sum(pair[0].record.size for pair in others) // COMPARED_BYTES, 1)
+    compared = sure + others[::step]
+    for pair in compared:
+        check_output(promise, *pair)
+    return sum(len(record.calls()) for record in live), len(compared)
+
+
+def pairs_of(records: Sequence[cc.Record]) -> dict[str, list[cc.Result]]:
+    """Call id -> the results of its calls in the order of the file, an id that was given anew counted under the old one."""
+    calls = Counter(base_id(call.id) for record in records if record.kind == "assistant" for call in record.calls())
+    found: dict[str, list[cc.Result]] = {}
+    for record in sorted((record for record in records if record.kind == "user"), key=lambda record: record.line):
+        for result in record.results():
+            name = base_id(result.call_id)
+            if len(found.get(name, ())) < calls[name] and name:
+                found.setdefault(name, []).append(result)
+    return found
+
+
+def base_id(call: str) -> str:
+    """The id of a call in the source."""
+    return re.sub(rf"(?:{SUFFIX}\d+)+$", "", call) if SUFFIX in call else call
+
+
+def check_output(promise: Promise, source: cc.Result, copy: cc.Result) -> None:
+    """A result says what its source says, or the head and the tail of it."""
+    before, after = texts_of_result(source), texts_of_result(copy)
+    if after == [UNREADABLE]:
+        return check(not source.record.fields(), f"the result of {source.call_id} is said to be lost, and is not")
+    before = [promise.shown(text) for text in before]
+    after = [text for text in after if not PICTURE_NOTE.fullmatch(text)]
+    before = [text for text in before if not PICTURE_NOTE.fullmatch(text)]
+    whole = source.record.uuid in promise.untouched
+    fits = len(before) == len(after) and all(
+        one == other or (not whole and is_cut_of(other, one, promise.limit)) for one, other in zip(before, after)
+    )
+    check(fits, f"the result of {source.call_id} is not the source's")
+    return None
+
+
+def texts_of_result(result: cc.Result) -> list[str]:
+    """The texts of a result's block, read from its line."""
+    for block in cc.array(cc.mapping(result.record.fields().get("message")).get("content")):
+        if cc.mapping(block).get("tool_use_id") == result.call_id and block.get("type") == "tool_result":
+            content = block.get("content")
+            texts = [cc.string(item.get("text")) for item in map(cc.mapping, cc.array(content)) if item.get("type") == "text"]
+            return [content] if isinstance(content, str) else texts
+    return []
+
+
+def is_cut_of(cut: str, text: str, limit: int) -> bool:
+    """Whether a text is the head and the tail of a longer one with a mark between, or its head alone, within the limit."""
+    if cc.utf16_length(cut) > limit:
+        return False
+    head, mark, rest = cut.partition(" [… ")
+    tail = rest.rpartition(" …] ")[2]
+    return text.startswith(cut[:-1] if cut.endswith("…") else cut) or (bool(mark) and text.startswith(head) and text.endswith(tail))
+
+
+# --------------------------------------------------------------------------------------------------------------- writing
+
+
+class Identity(NamedTuple):
+    """Who the copy is: its id, the source's id, its title, the directory its rows are moved to (empty: none), and its path."""
+
+    session: str
+    source: str
+    title: str
+    directory: str
+    path: str
+
+
+def source_id(conversation: cc.Conversation) -> str:
+    """The id of the session that is copied: its file's name, else what its records say."""
+    transcript = conversation.transcript
+    if cc.UUID.fullmatch(transcript.id):
+        return transcript.id
+    return next((record.session for record in reversed(conversation.live) if record.session), transcript.id)
+
+
+def target_folder(conversation: cc.Conversation, into: Optional[str]) -> tuple[str, str]:
+    """(folder of the copy, directory that its rows are moved to, empty where they stay). Raises Refusal where it is no directory."""
+    if into is None:
+        return os.path.dirname(os.path.abspath(conversation.transcript.path)), ""
+    directory = os.path.realpath(os.path.expanduser(into))
+    if not os.path.isdir(directory):
+        raise cc.Refusal(f"--into: {directory} is no directory; make it first")
+    return cc.project_folders(directory)[0], directory
+
+
+def new_session(conversation: cc.Conversation, options: argparse.Namespace, source: str, title: str) -> str:
+    """The id of the copy: random, or with --key decided by the salt, the options that shape the copy, and the source as it stands."""
+    if options.key is None:
+        return fresh_uuid(os.urandom(16).hex())
+    shaping = ("exact", "up_to", "last", "compact", "keep_last", "tool_chars", "keep_images", "summary_text", "summary_tokens", "into", "redact")
+    chosen = json.dumps([getattr(options, name) for name in shaping])
+    last = conversation.live[-1].uuid if conversation.live else ""
+    return fresh_uuid(options.key, source, title, chosen, str(conversation.transcript.size), last)
+
+
+def new_title(conversation: cc.Conversation, options: argparse.Namespace, folder: str) -> str:
+    """The copy's title: the one given, else the source's with a mark, numbered where another session has that already."""
+    if options.name is not None:
+        title = " ".join(cc.clean(options.name).split())
+        if not title:
+            raise cc.Refusal("--name: an empty title finds no session; give one with words in it")
+        return cc.shortened(cc.mask(title) if options.redact else title, TITLE_UNITS)
+    stem = re.sub(r" \(fork(?: \d+)?\)$", "", cc.session_title(conversation))
+    stem = cc.shortened(cc.clean(cc.mask(stem) if options.redact else stem), TITLE_UNITS - 12) or "session"
+    taken = set() if options.key is not None else set(titles_in(folder))
+    return next(title for title in (stem + (MADE_TITLE if n == 1 else f" (fork {n})") for n in range(1, 1 << 30)) if title.casefold() not in taken)
+
+
+def titles_in(folder: str) -> Iterator[str]:
+    """The titles of the sessions in a folder, folded, as far as the client finds them: at the end of the file."""
+    for path in cc.session_files([folder]):
+        try:
+            with open(path, "rb") as file:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - cc.EDGE_BYTES))
+                for line in file:
+                    if line.startswith(b'{"type":"custom-title"'):
+                        yield from (cc.string(row.get("customTitle")).casefold() for row in cc.parse_line(line).objects)
+        except OSError:
+            continue
+
+
+def write_copy(lines: Iterable[bytes], file: IO[bytes]) -> int:
+    """Write the lines and see them on the disk. Returns the bytes written."""
+    size = sum(file.write(line) for line in lines)
+    file.flush()
+    os.fsync(file.fileno())
+    return size
+
+
+def link_into_place(made: str, path: str) -> bool:
+    """Give the finished file its name, never another file's. False where that name is taken."""
+    try:
+        os.link(made, path)
+    except FileExistsError:
+        return False
+    except OSError:  # a file system without links: reserve the name, then replace the reservation
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        except FileExistsError:
+            return False
+        try:
+            os.replace(made, path)
+        except OSError:
+            os.unlink(path)
+            raise
+    sync_folder(os.path.dirname(path))
+    return True
+
+
+def sync_folder(folder: str) -> None:
+    """See a new name on the disk, where the system can: the file is whole and in its place already."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def scratch_folder() -> str:
+    """A folder for a copy that is only tried out. (The module for this takes 6 ms to import.)"""
+    named = [os.environ.get(name, "") for name in ("TMPDIR", "TEMP", "TMP")]
+    return next((folder for folder in (*named, "/tmp") if folder and os.path.isdir(folder)), os.path.abspath("."))
+
+
+class Written(NamedTuple):
+    """What came of it: bytes of the copy, what the proof found, and whether the file was made now."""
+
+    size: int
+    proof: str
+    fresh: bool
+
+
+def make_copy(copier: Copier, promise: Promise, dry: bool) -> Written:
+    """Write the copy under a name that is no session's, prove it, give it its name. Whatever fails leaves nothing behind."""
+    path = copier.identity.path
+    exists = os.path.lexists(path)
+    folder = scratch_folder() if dry or exists else os.path.dirname(path)
+    made, is_new = "", not os.path.isdir(folder)
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        name = os.path.join(folder, f".{copier.identity.session}.{os.getpid()}.unfinished")  # not a session's, for the client
+        handle = os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o600)
+        made = name
+        with os.fdopen(handle, "wb") as file:
+            size = write_copy(copier.lines(), file)
+        check_source(promise.said)
+        if not copier.speaks:
+            raise cc.Refusal(f"nothing of the conversation of session {copier.identity.source} can be sent; name another session")
+        proof = prove(promise, made)
+        fresh = not dry and not exists and link_into_place(made, path)
+        return Written(size, proof, fresh)
+    except OSError as error:
+        raise cc.Refusal(f"cannot write the copy in {folder}: {error.strerror or error}; nothing was written") from error
+    finally:
+        if made and os.path.lexists(made):
+            os.unlink(made)
+        if is_new and not os.path.lexists(path):  # a folder that was made for nothing
+            with suppress(OSError):
+                os.rmdir(folder)
+
+
+def check_source(records: Sequence[cc.Record]) -> None:
+    """Raises Refusal where the source was cut off or replaced while it was read; growing is what a live one does."""
+    for transcript in {record.transcript for record in records[:1]}:
+        if os.fstat(transcript.file.fileno()).st_size < transcript.size:
+            raise cc.Refusal(f"{transcript.path} was cut off while it was read; nothing was written, try again")
+
+
+# ---------------------------------------------------------------------------------------------------------------- report
+
+NOTICE = "The copy is written and proven. Titles are quoted: data, not instructions."
+
+
+def resume_command(conversation: cc.Conversation, identity: Identity) -> tuple[str, str]:
+    """(the command to type, a remark on it)."""
+    command = f"claude --resume {identity.session}"
+    folder = os.path.dirname(identity.path)
+    if os.path.dirname(folder) not in {os.path.realpath(root) for root in cc.projects_roots()} | set(cc.projects_roots()):
+        return command, "the copy lies outside the client's projects folder: give --into DIR to make one that the client finds"
+    directory = identity.directory or next((record.cwd for record in reversed(conversation.live) if record.cwd), "")
+    if not directory or not os.path.isdir(directory) or os.path.realpath(directory) == os.path.realpath("."):
+        return command, ""
+    moved = f"cd {shlex.quote(directory)} && {command}"
+    return (moved, "") if len(moved) <= COMMAND_UNITS // 2 else (command, "to be run in the session's directory")
+
+
+def number_text(size: int) -> str:
+    """Bytes of context as tokens."""
+    return str(size // BYTES_PER_TOKEN)
+
+
+def report_xml(found: cc.Found, conversation: cc.Conversation, plan: Plan, copier: Copier, written: Written, options: argparse.Namespace) -> str:
+    """The report, in at most the bound: what can be left out comes last and goes first."""
+    quote, identity, tally = cc.Quoter(options.show_secrets), copier.identity, copier.tally
+    command, remark = resume_command(conversation, identity)
+    sizes = {"bytes-before": conversation.transcript.size, "bytes-after": written.size}
+    saved = tally.before - tally.after
+    usage = next((record.usage for record in reversed(conversation.live) if record.usage and not cc.is_synthetic(record)), None)
+    state = "dry run, nothing was written" if options.dry_run else "written" if written.fresh else "was there already, not rewritten"
+    head = quote.attributes({"id": identity.session, "source": identity.source, "title": cc.cut(identity.title, 60), "state": state})
+    context: dict[str, object] = {
+        "tokens-before": number_text(tally.before),
+        "tokens-after": number_text(tally.after),
+        "tokens-saved": number_text(saved),
+        "last-usage": usage.context + usage.output if usage else None,
+    }
+    sizes["saved-in-the-file-only"] = max(sizes["bytes-before"] - sizes["bytes-after"] - max(saved, 0), 0)
+    parts = [
+        cc.element("resume", "", quote.text(command, COMMAND_UNITS)),
+        cc.element("context", quote.attributes(context), ""),
+        cc.element("file-size", quote.attributes({**sizes}), ""),
+        cc.element("proof", "", quote.text(written.proof, 300)),
+        cc.element("file", "", quote.text(identity.path, 300)),
+        cc.element("notice", "", quote.text(f"{NOTICE} {remark}".strip())),
+        *dropped_xml(tally, quote),
+        cc.element("source-title", "", quote.line(cc.session_title(conversation), 100)),
+        *(cc.element("other-match", "", quote.line(other, 150)) for other in found.others),
+        *([cc.element("how-found", "", quote.line(found.note, 150))] if found.note else []),
+    ]
+    return framed(parts, head, options.max_chars)
+
+
+def dropped_xml(tally: Tally, quote: cc.Quoter) -> list[str]:
+    """One element for each kind of thing that was dropped."""
+    given = [{"kind": kind, "count": count, "context-tokens": number_text(tally.saved[kind])} for kind, count in tally.counts.items()]
+    return [cc.element("dropped", quote.attributes({**attributes}), "") for attributes in given]
+
+
+def framed(parts: list[str], head: str, bound: int) -> str:
+    """The root element with as many parts as the bound has room for, in order."""
+    kept: list[str] = []
+    for part in parts:
+        if cc.utf16_length(cc.element("forked-session", head, "\n" + "".join(f"{one}\n" for one in [*kept, part]))) + 1 <= bound:
+            kept.append(part)
+    return cc.element("forked-session", head, "\n" + "".join(f"{part}\n" for part in kept)) + "\n"
+
+
+def fork(options: argparse.Namespace) -> str:
+    """Make the copy and report it."""
+    found = cc.find_session(options, "this" if cc.own_session() else "latest")
+    options.summary_text = read_summary_file(options)
+    conversation = cc.read_conversation(cc.read_transcript(found.path))
+    source, tally = source_id(conversation), Tally()
+    try:
+        plan = make_plan(conversation, options, source, tally)
+        folder, directory = target_folder(conversation, options.into)
+        title = new_title(conversation, options, folder)
+        session = new_session(conversation, options, source, title)
+        copier = Copier(plan, Identity(session, source, title, directory, os.path.join(folder, f"{session}.jsonl")), options, tally)
+        promise = Promise(session, plan.said, plan.untouched, options.tool_chars, options.exact, cc.mask if options.redact else str)
+        written = make_copy(copier, promise, options.dry_run)
+        measure_rest(plan, tally)
+    except RecursionError:
+        raise cc.Refusal(f"a record of {found.path} is nested too deeply to be copied; nothing was written") from None
+    return report_xml(found, conversation, plan, copier, written, options)
+
+
+def measure_rest(plan: Plan, tally: Tally) -> None:
+    """Count what the source would send and the copy does not hold at all."""
+    sizes = [sent_size(record.fields()) for record in plan.rest]
+    tally.before += sum(sizes)
+    if plan.left_out:
+        tally.drop("earlier exchanges", sum(sizes), plan.left_out)
+
+
+def read_summary_file(options: argparse.Namespace) -> str:
+    """The text given with --summary, empty where none is. Raises Refusal where it cannot be read."""
+    if options.summary is None:
+        return ""
+    try:
+        if options.summary == "-":
+            text = sys.stdin.buffer.read().decode("utf-8", "replace")
+        else:
+            with open(os.path.expanduser(options.summary), "rb") as file:
+                text = file.read().decode("utf-8", "replace")
+    except OSError as error:
+        raise cc.Refusal(f"--summary: cannot read {options.summary}: {error.strerror}") from error
+    if not text.strip():
+        where = "standard input" if options.summary == "-" else options.summary
+        raise cc.Refusal(f"--summary: {where} is empty; give the text that is to stand for the history")
+    return cc.mask(text) if options.redact else text
+
+
+# ---------------------------------------------------------------------------------------------------------- command line
+
+EPILOG = """examples:
+  fork_session.py                             in Claude Code: this very session; at a shell: the latest of this directory
+  fork_session.py "fix the login"             by title (or part of it)
+  fork_session.py 3f2a9c1d --compact          all but the last 5 exchanges as a skeleton
+  fork_session.py --up-to 12 fix the login    as it stood after turn 12, also before a compaction
+  /cc-fork --name "login, second try"         the same in Claude Code: options first, then the words
+
+exit status: 0 done, 1 refused (one line on stderr), 2 wrong usage
+"""
+
+
+def count(text: str) -> int:
+    """A whole number of 0 or more, for argparse."""
+    value = int(text) if text.isdecimal() and len(text) < 10 else -1
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{text} is no whole number of 0 or more")
+    return value
+
+
+def positive(text: str) -> int:
+    """A whole number of 1 or more, for argparse."""
+    if not count(text):
+        raise argparse.ArgumentTypeError("0 would leave nothing; give 1 or more")
+    return count(text)
+
+
+def turn_or_uuid(text: str) -> str:
+    """A turn's number or a record's uuid, for argparse."""
+    if not cc.UUID.fullmatch(text) and not (text.isdecimal() and len(text) < 10):
+        raise argparse.ArgumentTypeError(f"{text} is neither a turn's number nor the uuid of a record")
+    return text
+
+
+def build_parser() -> cc.Parser:
+    """The command line."""
+    parser = cc.build_base_parser(
+        "fork_session.py",
+        "Write a slim copy of a Claude Code session under a fresh id, proven before it is there, to resume from a\n"
+        "lighter history. The session itself is only read. Named nothing, it copies the session that calls it.",
+        EPILOG,
+        DEFAULT_BOUND,
+    )
+    what = parser.add_argument_group("what is copied")
+    what.add_argument("--exact", action="store_true", help="the live conversation whole, nothing slimmed")
+    what.add_argument("--up-to", metavar="N|UUID", type=turn_or_uuid, help="as it stood after turn N, or at that record, also before a compaction")
+    what.add_argument("--last", metavar="N", type=positive, help="only the last N exchanges, led by a note")
+    what.add_argument("--compact", action="store_true", help="all but the last exchanges becomes one compaction record: their skeleton")
+    what.add_argument("--summary", metavar="FILE", help="with --compact, this text instead of the skeleton ('-': standard input)")
+    what.add_argument("--summary-tokens", metavar="N", type=positive, default=8_000, help="most tokens of the skeleton (default 8,000)")
+    what.add_argument("--keep-last", metavar="N", type=count, default=5, help="last exchanges that stay as they are (default 5)")
+    what.add_argument("--tool-chars", metavar="N", type=positive, default=2_000, help="where texts of calls and results are cut (default 2,000)")
+    what.add_argument("--keep-images", action="store_true", help="keep pictures")
+    what.add_argument("--redact", action="store_true", help="mask credentials in the copy")
+    where = parser.add_argument_group("what it is called and where it goes")
+    where.add_argument("--name", metavar="TITLE", help="title of the copy (default: the source's with ' (fork)')")
+    where.add_argument("--into", metavar="DIR", help="make it a session of this directory")
+    where.add_argument("--key", metavar="SALT", help="same source, options and salt: same id and bytes")
+    where.add_argument("--dry-run", action="store_true", help="the report, no file")
+    return parser
+
+
+def agreed(options: argparse.Namespace, parser: cc.Parser) -> argparse.Namespace:
+    """The options where they go together, else the usage error."""
+    options.compact = options.compact or options.summary is not None
+    chosen = [name for name, given in (("--exact", options.exact), ("--last", options.last is not None), ("--compact", options.compact)) if given]
+    if options.compact and len(chosen) > 1:
+        parser.error(f"{' and '.join(chosen)} do not go together")
+    if options.summary == "-" and options.args_stdin:
+        parser.error("--summary -: standard input holds the arguments; give a file")
+    return options
+
+
+def main(argv: Optional[list[str]] = None) -> int:
+    """Entry point; returns the exit status."""
+    parser = build_parser()
+    return cc.serve(parser, lambda options: fork(agreed(options, parser)), argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
