@@ -550,7 +550,7 @@ def test_of_a_moved_project_the_old_directory_is_named(config: Path, tmp_path: P
         refusal(project=str(new)))
     talk(config, C, cwd="/gone/orchard", folder="-gone-orchard")  # of the same name, and so the likeliest
     said = refusal(project=str(new))
-    assert f"in /gone/orchard; name one by id or title, or add --all-projects" in said and B not in said
+    assert "in /gone/orchard; name one by id or title, or add --all-projects" in said and B not in said
     assert find(project="/gone/orchard").path.endswith(f"{C}.jsonl")
 
 
