@@ -2080,16 +2080,20 @@ def latest_session(directory: str, everywhere: bool, excluded: set[str]) -> Foun
     fit_cards = [card for card in fit_cards if not card.copied] or fit_cards  # a copy says nothing new until it is used
     choice = [card for card in fit_cards if not card.headless] or fit_cards
     if not choice:
-        raise Refusal(nothing_here(directory, everywhere, barred))
-    card = max(choice, key=lambda card: card.time)
-    notes = ["open in a live client now"] if card.id.lower() in live else []
+        passed_over = [card for card in cards if card.time and card.id.lower() not in barred]
+        raise Refusal(nothing_here(directory, everywhere, barred, passed_over))
+    note = f"the latest session of {'all projects' if everywhere else 'this project'}"
     if own and not any(card.id.lower() == own.lower() for card in cards):
-        notes.append("the own session has no file yet")
-    return found_card(card, [], "; ".join([f"the latest session of {'all projects' if everywhere else 'this project'}", *notes]))
+        note += "; the own session has no file yet"
+    return found_card(max(choice, key=lambda card: card.time), [], note)
 
 
-def nothing_here(directory: str, everywhere: bool, barred: set[str]) -> str:
-    """Why there is no latest session, and where the one that is meant may be."""
+def nothing_here(directory: str, everywhere: bool, barred: set[str], live: list[Card]) -> str:
+    """Why there is no latest session, and where the one that is meant may be. `live` are those passed over because they are open."""
+    if live:
+        newest = sorted(live, key=lambda card: -card.time)[:3]
+        where = "any project" if everywhere else directory
+        return f"every session of {where} is open in a client now, and none is taken unasked: name one, {', '.join(map(described, newest))}"
     looked = projects_roots() if everywhere else project_folders(directory)[:3]
     unreadable = describe_unreadable(all_folders() if everywhere else looked)
     where = f"no session with a conversation in {'any project' if everywhere else directory} (looked in {', '.join(looked)}){unreadable}"
@@ -2137,8 +2141,9 @@ def describe_neighbours(directory: str, barred: set[str]) -> str:
 
 
 def found_card(card: Card, others: list[Card], note: str) -> Found:
-    """A card as the answer."""
-    return Found(card.path, [described(other) for other in others[:5]], note)
+    """A card as the answer. That it is open in another client is said, since what is read of it may be half a turn."""
+    live = card.id.lower() != (own_session() or "").lower() and card.id.lower() in live_clients()
+    return Found(card.path, [described(other) for other in others[:5]], "; ".join(filter(None, (note, "open in a live client now" if live else ""))))
 
 
 def described(card: Card) -> str:

@@ -131,8 +131,8 @@ COMMON_WORDS = frozenset((  # of questions as people type them: any long text ho
     "does", "for", "from", "had", "has", "have", "how", "i", "if", "in", "into", "is", "it", "its", "me", "my", "no", "not", "of", "on",
     "or", "our", "so", "that", "the", "their", "them", "then", "there", "these", "they", "this", "to", "us", "was", "we", "were", "what",
     "when", "where", "which", "who", "why", "will", "with", "would", "you", "your", "der", "die", "das", "den", "dem", "ein", "eine",
-    "einen", "und", "oder", "nicht", "ist", "war", "wo", "wie", "wann", "warum", "wer", "wir", "ich", "es", "mit", "von", "zu", "im",
-    "auf", "für", "le", "la", "les", "un", "une", "des", "et", "ou", "est", "où", "que", "qui", "quoi", "pourquoi", "comment", "nous",
+    "einen", "und", "oder", "nicht", "ist", "wo", "wie", "wann", "warum", "wer", "wir", "ich", "es", "mit", "von", "zu", "im",
+    "auf", "für", "le", "la", "les", "un", "une", "des", "et", "ou", "est", "où", "que", "qui", "quoi", "pourquoi", "nous",
     "je", "el", "los", "las", "una", "y", "qué", "cómo", "dónde", "por", "para", "de", "en",
 ))
 # fmt: on
