@@ -1471,6 +1471,7 @@ def build_parser() -> cc.Parser:
         "lighter history. The session itself is only read. Named nothing, it copies the session that calls it.",
         EPILOG,
         DEFAULT_BOUND,
+        "in Claude Code this very session, at a shell the latest of this project",
     )
     what = parser.add_argument_group("what is copied")
     what.add_argument("--exact", action="store_true", help="the live conversation whole, nothing slimmed")
