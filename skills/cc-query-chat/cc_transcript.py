@@ -387,10 +387,24 @@ class Result:
     def read(self) -> Output:
         """The text and the detail, empty where the line can no longer be read."""
         fields = self.record.fields()
-        for block in array(mapping(fields.get("message")).get("content")):
-            if mapping(block).get("type") == "tool_result" and string(block.get("tool_use_id")) == self.call_id:
-                return Output(flat_text(block.get("content")), fields.get("toolUseResult"))
+        blocks = [block for block in map(mapping, array(mapping(fields.get("message")).get("content"))) if block.get("type") == "tool_result"]
+        for block in blocks:
+            if string(block.get("tool_use_id")) == self.call_id:
+                detail = fields.get("toolUseResult")
+                return Output(flat_text(block.get("content")), detail if len(blocks) == 1 or block is owner_of(detail, blocks) else None)
         return Output("", None)
+
+
+def owner_of(detail: object, blocks: list[dict[str, Any]]) -> dict[str, Any]:
+    """Which of a row's results its one `toolUseResult` belongs to: the one that says the most of the same, else the first."""
+    spelled = detail if isinstance(detail, str) else json.dumps(detail, ensure_ascii=False)
+
+    def shared(block: dict[str, Any]) -> int:
+        text = flat_text(block.get("content"))
+        within = detail in text if isinstance(detail, str) else False
+        return len(text) if within or json.dumps(text, ensure_ascii=False)[1:-1] in spelled else 0
+
+    return max(blocks, key=shared)
 
 
 def all_strings(value: object) -> bool:
@@ -1766,6 +1780,20 @@ def read_standard_input() -> str:
     return sys.stdin.buffer.read().decode("utf-8", "replace") if sys.stdin is not None else ""
 
 
+def with_values(parser: Parser, argv: list[str]) -> list[str]:
+    """`argv` with values that begin with a dash joined to their options: argparse takes `--regexp -v` for two options."""
+    takes_value = {name: action.nargs != 0 for action in parser._actions for name in action.option_strings}
+    words: list[str] = []
+    for at, word in enumerate(argv):
+        if word == "--":
+            return words + argv[at:]
+        if words and takes_value.get(words[-1]) and word.startswith("-") and word not in takes_value:
+            words[-1] += "=" + word
+        else:
+            words.append(word)
+    return words
+
+
 def parse_arguments(parser: Parser, argv: list[str]) -> argparse.Namespace:
     """Parsed arguments. With --args-stdin the text on standard input is added: leading options, then free text, kept as it is."""
     if "--args-stdin" in argv:
@@ -1773,7 +1801,7 @@ def parse_arguments(parser: Parser, argv: list[str]) -> argparse.Namespace:
         arguments = parser.parse_args(argv)
         arguments.args_stdin = True
     else:
-        arguments = parser.parse_args(argv)
+        arguments = parser.parse_args(with_values(parser, argv))
     if arguments.max_chars < SMALLEST_BOUND:
         parser.error(f"--max-chars must be at least {SMALLEST_BOUND}")
     arguments.asked_chars = arguments.max_chars
