@@ -1775,6 +1775,20 @@ def build_base_parser(
     return parser
 
 
+def count(text: str) -> int:
+    """A whole number of 0 or more, for argparse."""
+    if not (text.isdecimal() and len(text) < 10):  # a longer one is no wish, and int() of thousands of digits is refused
+        raise argparse.ArgumentTypeError(f"{cut(text, 60)} is no whole number of 0 or more")
+    return int(text)
+
+
+def positive(text: str) -> int:
+    """A whole number of 1 or more, for argparse."""
+    if not (text.isdecimal() and count(text)):
+        raise argparse.ArgumentTypeError(f"{cut(text, 60)} is no whole number of 1 or more")
+    return int(text)
+
+
 def read_standard_input() -> str:
     """All of standard input as text, empty where it is closed."""
     return sys.stdin.buffer.read().decode("utf-8", "replace") if sys.stdin is not None else ""

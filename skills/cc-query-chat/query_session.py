@@ -1808,14 +1808,6 @@ def one_of(names: tuple[str, ...]) -> Callable[[str], str]:
     return check
 
 
-def positive(text: str) -> int:
-    """A whole number of 1 or more, for argparse."""
-    value = int(text) if text.isdecimal() and len(text) < 10 else 0
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is no whole number of 1 or more")
-    return value
-
-
 def duration(text: str) -> float:
     """Seconds above 0, for argparse."""
     value = float(text) if re.fullmatch(r"\d{1,6}(\.\d+)?", text) else 0.0
@@ -1881,8 +1873,8 @@ def build_parser() -> cc.Parser:
     how = parser.add_argument_group("instead of a search, and how much")
     how.add_argument("--turn", metavar="N[-M]", type=turns, dest="turn", help="print these exchanges of the session named by --chat")
     how.add_argument("--list", action="store_true", help="print the sessions, newest first")
-    how.add_argument("--limit", metavar="N", type=positive, help="results shown (default 5)")
-    how.add_argument("--truncate", metavar="N", type=positive, default=DEFAULT_TRUNCATE, help="longest text of one result (default 900)")
+    how.add_argument("--limit", metavar="N", type=cc.positive, help="results shown (default 5)")
+    how.add_argument("--truncate", metavar="N", type=cc.positive, default=DEFAULT_TRUNCATE, help="longest text of one result (default 900)")
     return parser
 
 
