@@ -1395,6 +1395,7 @@ def note_harness_record(conversation: Conversation, exchange: Optional[Exchange]
 
 ANSI = re.compile("(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|\x1b[@-Z\\\\-_]")
 UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
+NONCHARACTERS = "[" + "".join(map(chr, (plane << 16 | last for plane in range(1, 17) for last in (0xFFFE, 0xFFFF)))) + "]"  # beyond the first plane
 XML_ESCAPES = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;", ord("\r"): "&#13;"}
 ATTRIBUTE_ESCAPES = {**XML_ESCAPES, ord('"'): "&quot;", ord("\n"): "&#10;", ord("\t"): "&#9;"}
 class Secret(NamedTuple):
@@ -1464,7 +1465,7 @@ def clean(text: str) -> str:
     if "\x1b" in text or "\x9b" in text:
         text = ANSI.sub("", text)
     text = UNFIT.sub("\ufffd", text)
-    return text if text.isascii() else "".join("\ufffd" if ord(c) & 0xFFFE == 0xFFFE else c for c in text) if max(text) > "\uffff" else text
+    return text if text.isascii() or max(text) <= "\uffff" else re.sub(NONCHARACTERS, "\ufffd", text)
 
 
 BOTH_ENDS = 60  # units of text, the mark aside, from which head and tail are both kept
