@@ -1368,6 +1368,7 @@ def report_xml(found: cc.Found, conversation: cc.Conversation, plan: Plan, copie
     saved = tally.before - tally.after
     usage = next((record.usage for record in reversed(conversation.live) if record.usage and not cc.is_synthetic(record)), None)
     state = "dry run, nothing was written" if options.dry_run else "written" if written.fresh else "was there already, not rewritten"
+    done = "Nothing was written." if options.dry_run else "The copy is written and proven."
     head = quote.attributes({"id": identity.session, "source": identity.source, "title": cc.cut(identity.title, 60), "state": state})
     context: dict[str, object] = {
         "tokens-before": number_text(tally.before),
@@ -1382,7 +1383,7 @@ def report_xml(found: cc.Found, conversation: cc.Conversation, plan: Plan, copie
         cc.element("file-size", quote.attributes({**sizes}), ""),
         cc.element("proof", "", quote.text(written.proof, 300)),
         cc.element("file", "", quote.text(identity.path, 300)),
-        cc.element("notice", "", quote.text(f"{'Nothing was written.' if options.dry_run else 'The copy is written and proven.'} {NOTICE} {remark}".strip())),
+        cc.element("notice", "", quote.text(f"{done} {NOTICE}{f' Note: {remark}.' if remark else ''}")),
         *dropped_xml(tally, quote),
         cc.element("source-title", "", quote.line(cc.session_title(conversation), 100)),
         *(cc.element("other-match", "", quote.line(other, 150)) for other in found.others),
