@@ -999,6 +999,9 @@ def search_target(target: Target, search: Search, tally: Tally) -> None:
     tally.sessions += not target.agent
     if candidates.offsets is not None and not candidates.offsets:
         return
+    if tally.read > COLLECT_BYTES:  # records and results point at each other, and nothing else frees circles here
+        tally.read = 0
+        gc.collect()
     try:
         reader = Reader(target, "thinking" in search.filters.kinds)
     except cc.Refusal:
@@ -1007,10 +1010,6 @@ def search_target(target: Target, search: Search, tally: Tally) -> None:
     with reader.transcript.file:
         search_records(reader, list(reader.records(candidates.offsets)), search, tally)
     tally.read += candidates.size
-    if tally.read > COLLECT_BYTES:  # records and results point at each other, and nothing else frees circles here
-        del reader
-        tally.read = 0
-        gc.collect()
 
 
 def search_records(reader: Reader, records: list[cc.Record], search: Search, tally: Tally) -> None:
