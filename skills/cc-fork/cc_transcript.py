@@ -1686,8 +1686,11 @@ def ago(then: Optional[float], now: float) -> str:
     return "just now"
 
 
-def write_report(prog: str, text: str) -> int:
-    """Write `text` to standard output as UTF-8, whatever the locale. Returns the exit status: a reader who has seen enough is no error."""
+def write_report(prog: str, text: str, done: str = "") -> int:
+    """Write `text` to standard output as UTF-8, whatever the locale. Returns the exit status: a reader who has seen enough is no error.
+
+    `done` is what the job has done already, for who cannot read it there.
+    """
     try:
         if sys.stdout is None:  # closed by the caller
             raise OSError(errno.EBADF, "it is closed")
@@ -1699,7 +1702,7 @@ def write_report(prog: str, text: str) -> int:
     except OSError as error:
         if sys.stdout is not None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        write_complaint(f"{prog}: cannot write to standard output: {error.strerror}; give it a terminal, a pipe or a file with room\n")
+        write_complaint(f"{prog}: cannot write to standard output: {error.strerror}; {done or 'give it a terminal, a pipe or a file with room'}\n")
         return 1
     return 0
 
@@ -1776,7 +1779,7 @@ def parse_arguments(parser: Parser, argv: list[str]) -> argparse.Namespace:
         arguments = parser.parse_args(argv)
     if arguments.max_chars < SMALLEST_BOUND:
         parser.error(f"--max-chars must be at least {SMALLEST_BOUND}")
-    arguments.asked_chars = arguments.max_chars
+    arguments.asked_chars, arguments.done = arguments.max_chars, ""
     if arguments.args_stdin:
         arguments.max_chars = min(arguments.max_chars, CLIENT_LIMIT)
     return arguments
@@ -1806,7 +1809,8 @@ def serve(parser: Parser, job: Callable[[argparse.Namespace], str], argv: Option
     """Run a skill's job and print its report. Returns the exit status: 0 done, 1 refused in one line."""
     gc.disable()  # one short run that makes few cycles: collecting costs a tenth of it and frees nothing
     try:
-        return write_report(parser.prog, job(parse_arguments(parser, sys.argv[1:] if argv is None else argv)))
+        options = parse_arguments(parser, sys.argv[1:] if argv is None else argv)
+        return write_report(parser.prog, job(options), options.done)
     except Refusal as refusal:
         unwritten = write_report(parser.prog, refusal.report) if isinstance(refusal, Unfinished) else 0
         if not unwritten:
