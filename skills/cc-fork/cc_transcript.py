@@ -139,7 +139,8 @@ def all_folders() -> list[str]:
 
 
 def worktrees(directory: str) -> list[str]:
-    """Other working trees of the git repository that holds `directory`, read from git's own files (no process)."""
+    """Tops of the working trees of the git repository that holds `directory`, its own first, but for `directory` itself; read from
+    git's own files (no process)."""
     top = directory
     while not os.path.exists(os.path.join(top, ".git")):
         top, below = os.path.dirname(top), top
@@ -149,11 +150,11 @@ def worktrees(directory: str) -> list[str]:
     if os.path.isfile(git):  # a linked tree: "gitdir: <main>/.git/worktrees/<name>"
         pointer = read_small(git).partition("gitdir:")[2].strip()
         git = os.path.dirname(os.path.dirname(os.path.join(top, pointer))) if pointer else git
-    found = [os.path.dirname(git)]
+    found = [top, os.path.dirname(git)]
     trees = os.path.join(git, "worktrees")
     for name in sorted(os.listdir(trees)) if os.path.isdir(trees) else []:
         found.append(os.path.dirname(read_small(os.path.join(trees, name, "gitdir")).strip()))
-    return [tree for tree in dict.fromkeys(found) if tree and tree != top]
+    return [tree for tree in dict.fromkeys(found) if tree and tree != directory]
 
 
 def read_small(path: str) -> str:
@@ -2086,10 +2087,12 @@ def latest_session(directory: str, everywhere: bool, excluded: set[str]) -> Foun
     if not choice:
         passed_over = [card for card in cards if card.time and card.id.lower() not in barred]
         raise Refusal(nothing_here(directory, everywhere, barred, passed_over))
-    note = f"the latest session of {'all projects' if everywhere else 'this project'}"
+    card = max(choice, key=lambda card: card.time)
+    elsewhere = "" if everywhere or belongs(card, directory) else f", from {next(iter(card.directories), 'another directory')}: {directory} has none"
+    note = f"the latest session of {'all projects' if everywhere else 'this project'}{elsewhere}"
     if own and not any(card.id.lower() == own.lower() for card in cards):
         note += "; the own session has no file yet"
-    return found_card(max(choice, key=lambda card: card.time), [], note)
+    return found_card(card, [], note)
 
 
 def nothing_here(directory: str, everywhere: bool, barred: set[str], live: list[Card]) -> str:
