@@ -788,3 +788,11 @@ def test_a_lone_letter_or_number_is_one_in_the_ranking_only_by_itself(ask: Ask, 
     assert matches(ask("--file", path, "option B")) == ["we take option B", "an option about bulbs"]
     assert matches(ask("--file", path, "error 404")) == ["error 404 in prod", "no error 14041 anywhere"]
     assert matches(ask("--file", path, "404")) == ["no error 14041 anywhere", "error 404 in prod"]  # alone it is any text
+
+
+def test_what_was_pasted_into_a_prompt_is_in_the_prompt_history_too(ask: Ask, config: Path) -> None:
+    """The client keeps a place-holder in the prompt, and the pasted text beside it (fixture v332_tui_rewind_interrupt)."""
+    shutil.copy(FIXTURES / "v332_tui_rewind_interrupt/history.jsonl", config)
+    (pasted,) = ask("--project", "/home/dev/proj_one.app", "--history", '"Pasted block line one"').iter("result")
+    assert pasted.get("state") == "history"
+    assert pasted.findtext("match") == "[Pasted text #1 +6 lines]\nPasted block line one\nline two\nline three\nline four\nline five\nline six\n"

@@ -1473,10 +1473,11 @@ def search_history(options: argparse.Namespace, search: Search, tally: Tally, se
         if typed.session in searched or typed.session == own or OWN_PROMPT.match(typed.text) or (directory and typed.project != directory):
             continue
         stamp = datetime.fromtimestamp(typed.time, timezone.utc).isoformat()[:19] if 0 < typed.time < 1e11 else ""
-        match = search.matcher.match(fold(typed.text, search.sensitive)) if search.filters.in_time(stamp) else None
+        said = "\n".join(filter(None, (typed.text, typed.pasted)))
+        match = search.matcher.match(fold(said, search.sensitive)) if search.filters.in_time(stamp) else None
         if match:
-            start = unfold(typed.text, search.matcher.place(fold(typed.text, search.sensitive), match), search.sensitive)
-            row = hash(("history", typed.session, typed.text))
+            start = unfold(said, search.matcher.place(fold(said, search.sensitive), match), search.sensitive)
+            row = hash(("history", typed.session, said))
             tally.add(
                 Hit(
                     (-match.worth[0], -match.worth[1], -typed.time, "", at, ""),
@@ -1490,7 +1491,7 @@ def search_history(options: argparse.Namespace, search: Search, tally: Tally, se
                     "",
                     "",
                     match,
-                    typed.text,
+                    said,
                     start,
                     0,
                     0,
