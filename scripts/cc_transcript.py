@@ -391,10 +391,24 @@ class Result:
     def read(self) -> Output:
         """The text and the detail, empty where the line can no longer be read."""
         fields = self.record.fields()
-        for block in array(mapping(fields.get("message")).get("content")):
-            if mapping(block).get("type") == "tool_result" and string(block.get("tool_use_id")) == self.call_id:
-                return Output(flat_text(block.get("content")), fields.get("toolUseResult"))
+        blocks = [block for block in map(mapping, array(mapping(fields.get("message")).get("content"))) if block.get("type") == "tool_result"]
+        for block in blocks:
+            if string(block.get("tool_use_id")) == self.call_id:
+                detail = fields.get("toolUseResult")
+                return Output(flat_text(block.get("content")), detail if len(blocks) == 1 or block is owner_of(detail, blocks) else None)
         return Output("", None)
+
+
+def owner_of(detail: object, blocks: list[dict[str, Any]]) -> dict[str, Any]:
+    """Which of a row's results its one `toolUseResult` belongs to: the one that says the most of the same, else the first."""
+    spelled = detail if isinstance(detail, str) else json.dumps(detail, ensure_ascii=False)
+
+    def shared(block: dict[str, Any]) -> int:
+        text = flat_text(block.get("content"))
+        within = detail in text if isinstance(detail, str) else False
+        return len(text) if within or json.dumps(text, ensure_ascii=False)[1:-1] in spelled else 0
+
+    return max(blocks, key=shared)
 
 
 def all_strings(value: object) -> bool:
@@ -1712,10 +1726,11 @@ def write_report(prog: str, text: str, done: str = "") -> int:
 
 
 def write_complaint(line: str) -> None:
-    """Write a line to standard error, where there is one: its reader may have closed it."""
+    """Write a line to standard error, where there is one: its reader may have closed it. What its encoding cannot hold is escaped
+    by Python itself; a person's own language is not."""
     if sys.stderr is not None:
         with suppress(OSError):
-            sys.stderr.write(line.encode("ascii", "backslashreplace").decode())
+            sys.stderr.write(line)
             sys.stderr.flush()
 
 
@@ -1768,9 +1783,37 @@ def build_base_parser(
     return parser
 
 
+def count(text: str) -> int:
+    """A whole number of 0 or more, for argparse."""
+    if not (text.isdecimal() and len(text) < 10):  # a longer one is no wish, and int() of thousands of digits is refused
+        raise argparse.ArgumentTypeError(f"{cut(text, 60)} is no whole number of 0 or more")
+    return int(text)
+
+
+def positive(text: str) -> int:
+    """A whole number of 1 or more, for argparse."""
+    if not (text.isdecimal() and count(text)):
+        raise argparse.ArgumentTypeError(f"{cut(text, 60)} is no whole number of 1 or more")
+    return int(text)
+
+
 def read_standard_input() -> str:
     """All of standard input as text, empty where it is closed."""
     return sys.stdin.buffer.read().decode("utf-8", "replace") if sys.stdin is not None else ""
+
+
+def with_values(parser: Parser, argv: list[str]) -> list[str]:
+    """`argv` with values that begin with a dash joined to their options: argparse takes `--regexp -v` for two options."""
+    takes_value = {name: action.nargs != 0 for action in parser._actions for name in action.option_strings}
+    words: list[str] = []
+    for at, word in enumerate(argv):
+        if word == "--":
+            return words + argv[at:]
+        if words and takes_value.get(words[-1]) and word.startswith("-") and word not in takes_value:
+            words[-1] += "=" + word
+        else:
+            words.append(word)
+    return words
 
 
 def parse_arguments(parser: Parser, argv: list[str]) -> argparse.Namespace:
@@ -1780,7 +1823,7 @@ def parse_arguments(parser: Parser, argv: list[str]) -> argparse.Namespace:
         arguments = parser.parse_args(argv)
         arguments.args_stdin = True
     else:
-        arguments = parser.parse_args(argv)
+        arguments = parser.parse_args(with_values(parser, argv))
     if arguments.max_chars < SMALLEST_BOUND:
         parser.error(f"--max-chars must be at least {SMALLEST_BOUND}")
     arguments.asked_chars, arguments.done = arguments.max_chars, ""
@@ -2022,6 +2065,7 @@ def project_cards(directory: str, everywhere: bool) -> list[Card]:
     return []
 
 
+MOST_NAMED = 5  # sessions in one line for a person to choose from
 ELSEWHERE = 40  # files written last that are looked at for a hint: each costs a read of its head and tail
 CLEAR_SECONDS = (-5.0, 1.0)  # the history's /clear against the new file's own record of it (measured: 1 to 15 ms before)
 
@@ -2246,7 +2290,10 @@ def find_prefix(prefix: str) -> Optional[Found]:
     if len(paths) == 1 and not cards:
         open_transcript(paths[0]).close()  # says why it cannot be read
     if len({card.id.lower() for card in cards}) > 1:
-        raise Refusal(f"{prefix} fits {len(cards)} sessions: {', '.join(described(card) for card in cards[:5])}; give more of the id")
+        many = len(cards) > MOST_NAMED
+        named = sorted(cards, key=lambda card: -card.time)[:MOST_NAMED] if many else cards
+        which = "the newest are " if many else ""
+        raise Refusal(f"{prefix} fits {len(cards)} sessions: {which}{', '.join(map(described, named))}; give more of the id")
     return find_id(cards[0].id.lower()) if cards else None
 
 

@@ -151,3 +151,23 @@ def test_a_report_that_is_lost_does_not_hide_the_copy(config: Path, place: str) 
     done = subprocess.run(["sh", "-c", f'"$0" "$1" {A} {place}', sys.executable, str(FORK)], capture_output=True, check=False, text=True, env=environment, timeout=60)
     (copy,) = [other.stem for other in path.parent.glob("*.jsonl") if other != path]
     assert done.returncode == 1 and f"; the copy is there all the same: claude --resume {copy}\n" in done.stderr
+
+
+# --------------------------------------------------------------------------------------------------------------- refusals
+
+
+def test_a_refusal_is_in_the_persons_own_language(config: Path, run_script: Run) -> None:
+    talk(config, A, prompt="die Größe prüfen 🌾")
+    done = run_script(COMPACT, "die Größe 🌳 prüfen", env={"LC_ALL": "C.UTF-8"})
+    assert done.returncode == 1
+    assert "'die Größe 🌳 prüfen' is neither" in done.stderr.decode("utf-8") and '"die Größe prüfen 🌾"' in done.stderr.decode("utf-8")
+    plain = run_script(COMPACT, "die Größe 🌳 prüfen", env={"LC_ALL": "C.UTF-8", "PYTHONIOENCODING": "ascii"})
+    assert plain.returncode == 1 and b"'die Gr\\xf6\\xdfe \\U0001f333 pr\\xfcfen' is neither" in plain.stderr
+
+
+def test_of_many_sessions_that_a_prefix_fits_the_newest_are_named(config: Path) -> None:
+    for at in range(7):
+        talk(config, f"aaaaaaaa-0000-4000-8000-00000000000{at}", at)
+    said = refusal("aaaa")
+    assert said.startswith('aaaa fits 7 sessions: the newest are aaaaaaaa-0000-4000-8000-000000000006 "hello" 2026-05-01 10:07, ')
+    assert said.count('"hello"') == 5 and said.endswith("; give more of the id")

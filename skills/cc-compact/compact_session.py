@@ -936,14 +936,6 @@ exit status: 0 done, 1 refused (one line on stderr), 2 wrong usage
 """
 
 
-def count(text: str) -> int:
-    """A whole number of 0 or more, for argparse."""
-    value = int(text) if text.isdecimal() else -1
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"{text} is no whole number of 0 or more")
-    return value
-
-
 def fraction(text: str) -> float:
     """A number above 0 and up to 1, for argparse."""
     value = float(text) if re.fullmatch(r"[0-9.]+", text) and text.count(".") < 2 and text != "." else 0.0
@@ -962,13 +954,13 @@ def build_parser() -> cc.Parser:
         DEFAULT_BOUND,
     )
     knobs = parser.add_argument_group("what the report holds (the bound rules over all)")
-    knobs.add_argument("--max-depth", metavar="N", type=count, default=10, help="how many ancestors to follow (default 10)")
+    knobs.add_argument("--max-depth", metavar="N", type=cc.count, default=10, help="how many ancestors to follow (default 10)")
     knobs.add_argument("--decay", metavar="F", type=fraction, default=0.6, help="room of each ancestor against the one before (default 0.6)")
-    knobs.add_argument("--first", metavar="N", type=count, default=5, help="first exchanges shown (default 5)")
-    knobs.add_argument("--last", metavar="N", type=count, default=10, help="last exchanges shown (default 10)")
-    knobs.add_argument("--middle", metavar="N", type=count, default=8, help="pivotal exchanges shown between them (default 8)")
-    knobs.add_argument("--top-files", metavar="N", type=count, default=10, help="most edited files shown (default 10)")
-    knobs.add_argument("--maxlen", metavar="N", type=count, default=800, help="longest quotation of one message (default 800)")
+    knobs.add_argument("--first", metavar="N", type=cc.count, default=5, help="first exchanges shown (default 5)")
+    knobs.add_argument("--last", metavar="N", type=cc.count, default=10, help="last exchanges shown (default 10)")
+    knobs.add_argument("--middle", metavar="N", type=cc.count, default=8, help="pivotal exchanges shown between them (default 8)")
+    knobs.add_argument("--top-files", metavar="N", type=cc.count, default=10, help="most edited files shown (default 10)")
+    knobs.add_argument("--maxlen", metavar="N", type=cc.count, default=800, help="longest quotation of one message (default 800)")
     return parser
 
 

@@ -69,7 +69,8 @@ ANNOUNCED = frozenset(  # attachments that the client makes anew when they are m
 )
 FILE_ATTACHMENTS = frozenset(("file", "directory", "edited_text_file"))  # what a tool would have read, cut like its output
 DROPPED_FIELDS = frozenset(("parentUuid", "isSidechain", "session_id", "sessionKind", "forkedFrom", "requestSessionId"))  # as /branch does
-OPAQUE_KEYS = frozenset(("signature", "data", "base64", "uuid", "id", "tool_use_id", "sessionId", "messageUuid", "requestId", "cwd", "type"))
+DATA_KEYS = ("data", "base64")  # of a picture
+KEPT_NAMES = ("type", "uuid", "parentUuid", "sessionId", "timestamp", "cwd")  # what the client finds a row by
 PLACE_FIELDS = ("userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch", "slug")  # the same on every row of a session
 REFERENCES = ("logicalParentUuid", "sourceToolAssistantUUID", "messageId", "leafUuid")
 REFERENCE_MARKS = tuple(f'"{key}":"'.encode() for key in REFERENCES)
@@ -358,15 +359,35 @@ def by_record(answers: list[Answered]) -> Iterator[tuple[cc.Record, tuple[Option
 # --------------------------------------------------------------------------------------------------------------- slimming
 
 
-def mapped(value: Any, change: Callable[[str], str]) -> Any:
-    """A JSON value with every text changed, but for those that are names or data."""
+def mapped(value: Any, change: Callable[[str], str], names: bool = False) -> Any:
+    """A JSON value with every text changed, but for the data of pictures; with `names` the keys as well."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, list):
-        return [mapped(item, change) for item in value]
-    if isinstance(value, dict):
-        return {key: item if key in OPAQUE_KEYS and isinstance(item, str) else mapped(item, change) for key, item in value.items()}
-    return value
+        return [mapped(item, change, names) for item in value]
+    if not isinstance(value, dict):
+        return value
+    kept = DATA_KEYS if is_picture_source(value) else ()
+    found: Json = {}
+    for key, item in value.items():
+        name = change(key) if names else key
+        while name in found:  # two keys that are the same once they are masked
+            name += "'"
+        found[name] = item if key in kept else mapped(item, change, names)
+    return found
+
+
+def is_picture_source(value: Json) -> bool:
+    """Whether an object is what holds a picture's data: its type is base64, or a media type."""
+    kind = cc.string(value.get("type"))
+    return kind == "base64" or "/" in kind
+
+
+def redacted(fields: Json) -> Json:
+    """A record with credentials masked in all that is said, named or noted in it, before anything is cut; its directory stays, or it
+    could not be resumed."""
+    row: Json = mapped(fields, cc.mask, names=True)
+    return {**row, **{key: fields[key] for key in KEPT_NAMES if key in fields}}
 
 
 def picture_note(block: Json) -> Json:
@@ -482,7 +503,7 @@ class Copier:
 
     def made_row(self, made: Made) -> Json:
         """The row of something that the source does not have, in the place and at the time of the row near it."""
-        near = made.near.fields()
+        near = self.shown(made.near.fields())
         row: Json = {"parentUuid": None, "isSidechain": False, **made.fields, "uuid": fresh_uuid(self.identity.session, made.name, made.near.uuid)}
         row["timestamp"] = made.near.timestamp or "1970-01-01T00:00:00.000Z"
         row.update({key: near[key] for key in PLACE_FIELDS if key in near})
@@ -495,6 +516,7 @@ class Copier:
         before = sent_size(fields)
         if not piece.part and piece.record.uuid in self.plan.live:
             self.tally.before += before
+        fields = self.shown(fields)
         row: Json = {"parentUuid": None, "isSidechain": False, **{key: value for key, value in fields.items() if key not in DROPPED_FIELDS}}
         if row.get("type") not in ("user", "assistant"):
             row.pop("message", None)
@@ -509,11 +531,13 @@ class Copier:
         if row.get("type") == "assistant":
             row["requestSessionId"] = cc.string(fields.get("requestSessionId")) or earlier_session(fields) or self.identity.source
         row["forkedFrom"] = {"sessionId": self.identity.source, "messageUuid": piece.record.uuid}
-        if self.options.redact:
-            row = mapped(row, cc.mask)
         is_same = piece.whole and not piece.ids and row.get("type") == fields.get("type") and not self.options.redact
         self.count(row, before if is_same else sent_size(row))
         return self.placed(row)
+
+    def shown(self, fields: Json) -> Json:
+        """A record as it may be shown."""
+        return redacted(fields) if self.options.redact else fields
 
     def take_content(self, row: Json, piece: Piece) -> bool:
         """Put what is left of the content into the row; whether anything is."""
@@ -1458,21 +1482,6 @@ exit status: 0 done, 1 refused (one line on stderr), 2 wrong usage
 """
 
 
-def count(text: str) -> int:
-    """A whole number of 0 or more, for argparse."""
-    value = int(text) if text.isdecimal() and len(text) < 10 else -1
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"{text} is no whole number of 0 or more")
-    return value
-
-
-def positive(text: str) -> int:
-    """A whole number of 1 or more, for argparse."""
-    if not count(text):
-        raise argparse.ArgumentTypeError("0 would leave nothing; give 1 or more")
-    return count(text)
-
-
 def turn_or_uuid(text: str) -> str:
     """A turn's number or a record's uuid, for argparse."""
     if not cc.UUID.fullmatch(text) and not (text.isdecimal() and len(text) < 10):
@@ -1493,12 +1502,12 @@ def build_parser() -> cc.Parser:
     what = parser.add_argument_group("what is copied")
     what.add_argument("--exact", action="store_true", help="the live conversation whole, nothing slimmed")
     what.add_argument("--up-to", metavar="N|UUID", type=turn_or_uuid, help="as it stood after turn N, or at that record, also before a compaction")
-    what.add_argument("--last", metavar="N", type=positive, help="only the last N exchanges, led by a note")
+    what.add_argument("--last", metavar="N", type=cc.positive, help="only the last N exchanges, led by a note")
     what.add_argument("--compact", action="store_true", help="all but the last exchanges becomes one compaction record: their skeleton")
     what.add_argument("--summary", metavar="FILE", help="with --compact, this text instead of the skeleton ('-': standard input)")
-    what.add_argument("--summary-tokens", metavar="N", type=positive, default=8_000, help="most tokens of the skeleton (default 8,000)")
-    what.add_argument("--keep-last", metavar="N", type=count, default=5, help="last exchanges that stay as they are (default 5)")
-    what.add_argument("--tool-chars", metavar="N", type=positive, default=2_000, help="where texts of calls and results are cut (default 2,000)")
+    what.add_argument("--summary-tokens", metavar="N", type=cc.positive, default=8_000, help="most tokens of the skeleton (default 8,000)")
+    what.add_argument("--keep-last", metavar="N", type=cc.count, default=5, help="last exchanges that stay as they are (default 5)")
+    what.add_argument("--tool-chars", metavar="N", type=cc.positive, default=2_000, help="where texts of calls and results are cut (default 2,000)")
     what.add_argument("--keep-images", action="store_true", help="keep pictures")
     what.add_argument("--redact", action="store_true", help="mask credentials in the copy")
     where = parser.add_argument_group("what it is called and where it goes")

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
-from typing import IO, Any, NamedTuple, NoReturn, Optional, Protocol, TypeVar
+from typing import IO, Any, NamedTuple, Optional, Protocol, TypeVar
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cc_transcript as cc
@@ -123,6 +123,9 @@ class Matcher(Protocol):
     def match(self, folded: str) -> Optional[Match]:
         """The match in a folded text, None where there is none."""
 
+    def match_spelled(self, composed: str) -> Optional[Match]:
+        """The same in a text that is composed but not folded, for one that folding makes longer: `Stra.e` is to find Straße."""
+
     def place(self, folded: str, match: Match) -> int:
         """Where the stretch to show has its middle."""
 
@@ -163,6 +166,9 @@ class Words:
         counts = {word: count for word in self.words if (count := self.count(word, folded))}
         telling = [told for word in self.telling if word in counts and (told := self.told(word, counts[word], folded))]
         return Match(len(counts), sum(counts.values()), 0, (len(telling), sum(telling))) if counts else None
+
+    def match_spelled(self, composed: str) -> Optional[Match]:
+        return None  # words are folded like the text
 
     def count(self, word: str, folded: str) -> int:
         """How often one word occurs."""
@@ -219,6 +225,7 @@ def split_words(text: str) -> list[str]:
 
 
 HAS_ALARM = hasattr(signal, "setitimer")
+RING_SECONDS = 0.25  # between two looks at a match that goes on
 WATCHDOG = """
 import os, sys, threading
 def bite():
@@ -243,6 +250,7 @@ class Stopwatch:
 
     def __init__(self, seconds: float) -> None:
         self.left = self.whole = seconds
+        self.deadline, self.starter = 0.0, os.getpid()
         self.leash: Optional[IO[str]] = None  # to the watchdog
 
     def run(self, job: Callable[[], Optional[Match]]) -> Optional[Match]:
@@ -260,8 +268,9 @@ class Stopwatch:
     def arm(self, seconds: float) -> None:
         """Set the alarm, or with 0 stop it."""
         if HAS_ALARM:
-            signal.signal(signal.SIGALRM, ring)
-            signal.setitimer(signal.ITIMER_REAL, seconds)
+            self.deadline = time.monotonic() + seconds
+            signal.signal(signal.SIGALRM, self.ring)
+            signal.setitimer(signal.ITIMER_REAL, min(seconds, RING_SECONDS), RING_SECONDS)
             return
         if self.leash is None:
             import subprocess  # only where there is no alarm
@@ -272,10 +281,12 @@ class Stopwatch:
             self.leash.write(f"{seconds}\n")
             self.leash.flush()
 
-
-def ring(*_: object) -> NoReturn:
-    """The alarm."""
-    raise TimeoutError
+    def ring(self, *_: object) -> None:
+        """The alarm: ends a match that took too long, and a second process whose first one was killed."""
+        if os.getpid() != self.starter and os.getppid() != self.starter:
+            os._exit(1)
+        if time.monotonic() >= self.deadline:
+            raise TimeoutError
 
 
 class Pattern:
@@ -285,9 +296,11 @@ class Pattern:
         if not text:
             raise cc.Refusal("--regexp is empty; give a pattern, or words")
         flags = re.S | re.M | (0 if sensitive else re.I)
-        spelled = unicodedata.normalize("NFC", text) if sensitive else fold_pattern(text)
+        composed = unicodedata.normalize("NFC", text)
+        spelled = composed if sensitive else fold_pattern(text)
         try:
             self.pattern = re.compile(spelled, flags)
+            self.as_spelled = re.compile(composed, flags)
         except (re.error, RecursionError, OverflowError) as error:
             place = f" at position {error.pos}" if isinstance(error, re.error) and error.pos is not None else ""
             raise cc.Refusal(f"--regexp {text} does not compile: {getattr(error, 'msg', error)}{place}; mend it, or use plain words") from None
@@ -296,11 +309,15 @@ class Pattern:
         self.size, self.watch = 1, watch
 
     def match(self, folded: str) -> Optional[Match]:
-        return self.watch.run(lambda: self.find(folded))
+        return self.watch.run(lambda: self.find(self.pattern, folded))
 
-    def find(self, folded: str) -> Optional[Match]:
+    def match_spelled(self, composed: str) -> Optional[Match]:
+        return self.watch.run(lambda: self.find(self.as_spelled, composed))
+
+    def find(self, pattern: re.Pattern[str], text: str) -> Optional[Match]:
+        """Where it first matches more than nothing, and how often it does."""
         first, hits = None, 0
-        for found in self.pattern.finditer(folded):
+        for found in pattern.finditer(text):
             first = first if first and first[1] > first[0] else found.span()
             hits += found.end() > found.start()
             if hits == MOST_HITS:
@@ -363,28 +380,36 @@ def required_inside(operation: str, argument: Any) -> Optional[list[str]]:
     return None
 
 
+GLOB_SET = r"\[[!^]?(?:\][^\]]*|[^\]]+)\]"  # as in a shell: a ] that comes first is one of the set, and [] is no set
+
+
 class Glob:
     """Shell wildcards, searched anywhere: `*` any text, also over lines, `?` one character, `[...]` one of a set."""
 
     def __init__(self, text: str, sensitive: bool, watch: Stopwatch) -> None:
         if not text.strip("*"):
             raise cc.Refusal(f"--glob '{text}' would match everything; give some text between the stars")
-        pieces = re.findall(r"(?:\[[!^]?\]?[^\]]*\]|[^*])+", unicodedata.normalize("NFC", text))
+        pieces = re.findall(rf"(?:{GLOB_SET}|[^*])+", unicodedata.normalize("NFC", text))
         try:
             self.pieces = [re.compile(glob_piece(piece, sensitive), re.S) for piece in pieces]
+            self.as_spelled = [re.compile(glob_piece(piece, True), re.S | re.I) for piece in pieces]
         except re.error as error:
             raise cc.Refusal(f"--glob {text} is no pattern: {error.msg} at position {error.pos}; mend it, or use plain words") from None
-        texts = [fold(part, sensitive) for piece in pieces for part in re.split(r"\[[!^]?\]?[^\]]*\]|\?", piece) if part]
+        texts = [fold(part, sensitive) for piece in pieces for part in re.split(rf"{GLOB_SET}|\?", piece) if part]
         self.literals: Optional[list[str]] = [max(texts, key=len)] if texts else None
         self.size, self.watch = 1, watch
 
     def match(self, folded: str) -> Optional[Match]:
-        return self.watch.run(lambda: self.find(folded))
+        return self.watch.run(lambda: self.find(self.pieces, folded))
 
-    def find(self, folded: str) -> Optional[Match]:
+    def match_spelled(self, composed: str) -> Optional[Match]:
+        return self.watch.run(lambda: self.find(self.as_spelled, composed))
+
+    def find(self, pieces: list[re.Pattern[str]], text: str) -> Optional[Match]:
+        """Where the first piece begins, if the others follow it."""
         start, end = -1, 0
-        for piece in self.pieces:  # the first place of each after the one before: with stars between, that decides
-            found = piece.search(folded, end)
+        for piece in pieces:  # the first place of each after the one before: with stars between, that decides
+            found = piece.search(text, end)
             if not found:
                 return None
             start, end = found.start() if start < 0 else start, found.end()
@@ -397,13 +422,34 @@ class Glob:
 def glob_piece(piece: str, sensitive: bool) -> str:
     """The regular expression of what stands between two stars."""
     parts = []
-    for part in re.findall(r"\[[!^]?\]?[^\]]*\]|.", piece, re.S):
+    for part in re.findall(rf"{GLOB_SET}|.", piece, re.S):
         if len(part) > 1:
             inside = part[1:-1] if sensitive else part[1:-1].lower()
-            parts.append(f"[{'^' if inside[:1] in '!^' else ''}{re.escape(inside.lstrip('!^')).replace(chr(92) + '-', '-')}]")
+            negated = len(inside) > 1 and inside[0] in "!^"
+            parts.append(f"[{'^' if negated else ''}{re.escape(inside[negated:]).replace(chr(92) + '-', '-')}]")
         else:
             parts.append("." if part == "?" else re.escape(fold(part, sensitive)))
     return "".join(parts)
+
+
+class Matched(NamedTuple):
+    """A match, the text in which it stands, and whether that text kept its case."""
+
+    match: Match
+    folded: str
+    sensitive: bool
+
+
+def match_text(matcher: Matcher, text: str, sensitive: bool) -> Optional[Matched]:
+    """The match in a text as it was written, None where there is none."""
+    folded = fold(text, sensitive)
+    if match := matcher.match(folded):
+        return Matched(match, folded, sensitive)
+    if sensitive or len(folded) == len(text):
+        return None
+    composed = fold(text, True)
+    match = matcher.match_spelled(composed) if len(composed) != len(folded) else None
+    return Matched(match, composed, True) if match else None
 
 
 # ----------------------------------------------------------------------------------------- raw lines, before any parsing
@@ -1017,14 +1063,14 @@ def match_records(reader: Reader, records: Iterable[cc.Record], search: Search, 
             continue
         for item in reader.items(record):
             if item.kind in search.filters.kinds:
-                folded = fold(item.text, search.sensitive)
-                match = search.matcher.match(folded)
-                if match:
-                    tally.add(hit_of(reader, record, item, state, match, folded, search, tally))
+                found = match_text(search.matcher, item.text, search.sensitive)
+                if found:
+                    tally.add(hit_of(reader, record, item, state, found, search.matcher, tally))
 
 
-def hit_of(reader: Reader, record: cc.Record, item: Item, state: str, match: Match, folded: str, search: Search, tally: Tally) -> Hit:
+def hit_of(reader: Reader, record: cc.Record, item: Item, state: str, found: Matched, matcher: Matcher, tally: Tally) -> Hit:
     """A hit, with the text around it where it is among the best so far."""
+    match, folded, sensitive = found
     target, when = reader.target, cc.seconds(record.timestamp) or 0.0
     rank = (-match.worth[0], -match.worth[1], -when, target.path, record.offset, item.part)
     row = hash((record.uuid or f"{target.path}@{record.offset}", item.kind, item.part))
@@ -1032,7 +1078,7 @@ def hit_of(reader: Reader, record: cc.Record, item: Item, state: str, match: Mat
     hit = Hit(rank, (row, text), item.kind, state, None, record.timestamp, target.session, target.agent, "", item.label, match, "", 0, 0, 0)
     if not tally.wants(hit):
         return hit
-    start = unfold(item.text, search.matcher.place(folded, match), search.sensitive)
+    start = unfold(item.text, matcher.place(folded, match), sensitive)
     first, last = max(start - WINDOW_CHARS, 0), min(start + WINDOW_CHARS, len(item.text))
     return hit._replace(
         turn=None if state == "subagent" else reader.turns.get(key_of(record)),
@@ -1347,16 +1393,29 @@ def naming(options: argparse.Namespace, session: str) -> str:
 
 def query_arguments(options: argparse.Namespace) -> list[str]:
     """The arguments that ask the same again, without those that only shape the report."""
-    import shlex
+    words = [f"--{options.mode}", options.query]
+    for name in ("type", "only", "since", "until"):
+        words += [f"--{name}", getattr(options, name)] if getattr(options, name) else []
+    words += [f"--{name.replace('_', '-')}" for name in ("subagents", "case_sensitive", "history") if getattr(options, name)]
+    return [*quoted(words), *scope_arguments(options)]
 
-    words = [f"--{options.mode}", shlex.quote(options.query)]
-    for name in ("chat", "id", "title", "file", "project", "type", "only", "since", "until"):
+
+def scope_arguments(options: argparse.Namespace) -> list[str]:
+    """The arguments that name the same sessions again, wherever the command is run."""
+    words: list[str] = []
+    for name in ("chat", "id", "title", "file", "project"):
         value = getattr(options, name)
         value = os.path.abspath(value) if value and name in ("file", "project") else value
-        words += [f"--{name}", shlex.quote(value)] if value else []
-    for name in ("latest", "all_projects", "subagents", "case_sensitive", "history"):
-        words += [f"--{name.replace('_', '-')}"] if getattr(options, name) else []
-    return words
+        words += [f"--{name}", value] if value else []
+    words += [f"--{name.replace('_', '-')}" for name in ("latest", "all_projects") if getattr(options, name)]
+    return quoted([*words, *(word for session in options.exclude for word in ("--exclude", session))])
+
+
+def quoted(words: list[str]) -> list[str]:
+    """Arguments as a shell takes them."""
+    import shlex
+
+    return [shlex.quote(word) for word in words]
 
 
 def next_steps(options: argparse.Namespace, tally: Tally, shown: int) -> list[tuple[str, dict[str, object], str]]:
@@ -1474,9 +1533,10 @@ def search_history(options: argparse.Namespace, search: Search, tally: Tally, se
             continue
         stamp = datetime.fromtimestamp(typed.time, timezone.utc).isoformat()[:19] if 0 < typed.time < 1e11 else ""
         said = "\n".join(filter(None, (typed.text, typed.pasted)))
-        match = search.matcher.match(fold(said, search.sensitive)) if search.filters.in_time(stamp) else None
-        if match:
-            start = unfold(said, search.matcher.place(fold(said, search.sensitive), match), search.sensitive)
+        found = match_text(search.matcher, said, search.sensitive) if search.filters.in_time(stamp) else None
+        if found:
+            match, folded, sensitive = found
+            start = unfold(said, search.matcher.place(folded, match), sensitive)
             row = hash(("history", typed.session, said))
             tally.add(
                 Hit(
@@ -1580,15 +1640,19 @@ def similar_words(path: str, wanted: list[str]) -> set[str]:
 
 # ------------------------------------------------------------------------------------------------- turns and sessions
 
+READ_ON_BOUND = 29_000  # what a follow-up command asks for: nearly all that the client hands on whole
+WHOLE_SIZE = 1 << 40  # room without a bound
+
 
 def turn_report(options: argparse.Namespace) -> str:
-    """The exchanges asked for, in order, within the bound."""
+    """The exchanges asked for, in order, within the bound; what is cut is counted, with the command that shows the first of it whole."""
     scope = find_scope(options)
     if not scope.named:
         raise cc.Refusal("--turn needs a session: add --chat with its id or title (--list shows them)")
     reader, (first, last) = Reader(scope.targets[0], False), options.turns
     quote = cc.Quoter(options.show_secrets)
-    sections = turn_sections(reader, first, last, quote)
+    exchanges = exchanges_between(reader, first, last)
+    sections = turn_sections(reader, exchanges, quote)
     head = cc.element("notice", "", quote.text(NOTICE + lowered_note(options))) + "\n"
     session = scope.targets[0].session
     given = quote.attributes({"mode": "turn", "session": session, "title": reader.title(), "turns": f"{first}-{last}", "of": highest_turn(reader)})
@@ -1596,10 +1660,19 @@ def turn_report(options: argparse.Namespace) -> str:
     def root(body: str) -> str:
         return cc.element(ROOT, given, "\n" + head + body) + "\n"
 
-    again = cc.element("omitted", ' items="000000"', quote.line(f"{own_command()} {naming(options, session)} --turn N --max-chars 29000", 700)) + "\n"
-    fitted = cc.lay_out(sections, options.max_chars - cc.utf16_length(root(again)))
-    missing = sum(one.section.total - one.shown for one in fitted)
-    return root("".join(one.xml for one in fitted) + (again.replace("000000", str(missing)) if missing else ""))
+    def omitted(items: int, short: list[int], size: int) -> str:
+        bound = max(READ_ON_BOUND, size + cc.utf16_length(root("")))
+        again = f"{own_command()} {naming(options, session)} --turn {short[0]} --max-chars {bound}"
+        what = quote.attributes({"items": items, "exchanges-cut": len(short), "first-in-turn": short[0]})
+        return cc.element("omitted", what, quote.line(again, 700)) + "\n"
+
+    whole = [cc.utf16_length(cc.fit(section, WHOLE_SIZE).xml) for section in sections]
+    widest = omitted(sum(one.total for one in sections), [exchange.n for exchange in reversed(exchanges)], max(whole))
+    fitted = cc.lay_out(sections, options.max_chars - cc.utf16_length(root(widest)))
+    short = [at for at, one in enumerate(fitted) if cc.utf16_length(one.xml) < whole[at]]
+    items = sum(one.section.total - one.shown for one in fitted)
+    rest = omitted(items, [exchanges[at].n for at in short], whole[short[0]]) if short else ""
+    return root("".join(one.xml for one in fitted) + rest)
 
 
 def highest_turn(reader: Reader) -> int:
@@ -1607,17 +1680,23 @@ def highest_turn(reader: Reader) -> int:
     return max((exchange.n for exchange in reader.conversation.exchanges), default=0)
 
 
-def turn_sections(reader: Reader, first: int, last: int, quote: cc.Quoter) -> list[cc.Section]:
-    """A section for each of these exchanges. Raises Refusal where there are none."""
+def exchanges_between(reader: Reader, first: int, last: int) -> list[cc.Exchange]:
+    """The exchanges with these numbers. Raises Refusal where there are none."""
     exchanges = [exchange for exchange in reader.conversation.exchanges if first <= exchange.n <= last]
     if not exchanges:
         asked = f"turn {first}" if first == last else f"turns {first} to {last}"
         most = highest_turn(reader)
         raise cc.Refusal(f"no {asked} in this session ({reader.target.path}), which has {most}; {f'give 1 to {most}' if most else 'see --list'}")
+    return exchanges
+
+
+def turn_sections(reader: Reader, exchanges: list[cc.Exchange], quote: cc.Quoter) -> list[cc.Section]:
+    """A section for each of these exchanges."""
+    numbers = {exchange.n for exchange in exchanges}
     by_turn: dict[int, list[Item]] = {}
     for record in cc.merged(reader.conversation.happened, reader.transcript.loose):
-        n = reader.turns.get(key_of(record))
-        if n is not None and first <= n <= last:
+        n = reader.turns.get(key_of(record), 0)
+        if n in numbers:
             by_turn.setdefault(n, []).extend(reader.items(record))
     return [turn_section(exchange, by_turn.get(exchange.n, []), reader, quote) for exchange in exchanges]
 
@@ -1630,7 +1709,7 @@ def turn_section(exchange: cc.Exchange, items: list[Item], reader: Reader, quote
         cc.Item(order[item.kind] + at / (len(items) + 1) * 0.9 if order[item.kind] > 0 else -1, item_xml(item, quote))
         for at, item in enumerate(items)
     ]
-    return cc.Section("exchange", head, pieces, 1, (30, 300, 20_000), len(pieces))
+    return cc.Section("exchange", head, pieces, 1, (30, 300, cc.MASK_WINDOW), len(pieces))
 
 
 def item_xml(item: Item, quote: cc.Quoter) -> Callable[[int], str]:
@@ -1651,8 +1730,11 @@ def list_report(options: argparse.Namespace) -> str:
         given = {"mode": "list", "sessions": str(len(paths)), "bytes": str(sum(map(size_of, paths))), "showing": str(showing)}
         return cc.element(ROOT, quote.attributes({**given}), "\n" + head + body) + "\n"
 
-    left = cc.element("omitted", ' sessions="000000"', quote.line(f"{own_command()} --list --max-chars 29000", 300)) + "\n"
-    room = options.max_chars - cc.utf16_length(root(left, len(paths)))
+    def omitted(count: int) -> str:
+        again = " ".join([own_command(), "--list", *scope_arguments(options), "--max-chars", str(READ_ON_BOUND)])
+        return cc.element("omitted", quote.attributes({"sessions": count}), quote.line(again, 700)) + "\n"
+
+    room = options.max_chars - cc.utf16_length(root(omitted(len(paths)), len(paths)))
     shown: list[str] = []
     for card in newest_first(paths):
         piece = session_line(card, quote)
@@ -1663,7 +1745,7 @@ def list_report(options: argparse.Namespace) -> str:
     rest = len(paths) - len(shown)
     if not paths:
         return root(cc.element("no-session", "", quote.text(nothing_kept(options))) + "\n", 0)
-    return root("".join(shown) + (left.replace("000000", str(rest)) if rest else ""), len(shown))
+    return root("".join(shown) + (omitted(rest) if rest else ""), len(shown))
 
 
 TAIL_BYTES = 1 << 13  # of a transcript, where its last record's time stands nearly always
@@ -1750,14 +1832,6 @@ def one_of(names: tuple[str, ...]) -> Callable[[str], str]:
     return check
 
 
-def positive(text: str) -> int:
-    """A whole number of 1 or more, for argparse."""
-    value = int(text) if text.isdecimal() and len(text) < 10 else 0
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is no whole number of 1 or more")
-    return value
-
-
 def duration(text: str) -> float:
     """Seconds above 0, for argparse."""
     value = float(text) if re.fullmatch(r"\d{1,6}(\.\d+)?", text) else 0.0
@@ -1781,9 +1855,10 @@ def moment(text: str, end: bool) -> float:
     """Seconds since 1970 of an ISO time, a day (its end where `end`), or how long ago (3d, 12h). Raises ValueError."""
     if found := re.fullmatch(r"(\d{1,6})([mhdw])", text):
         return time.time() - int(found[1]) * UNITS[found[2]]
-    when = datetime.fromisoformat(re.sub(r"[Zz]$", "+00:00", text))
+    when = datetime.fromisoformat(re.sub(r"[Zz]$", "+00:00", re.sub(r"^(\d{4})(\d\d)(\d\d)(?!\d)", r"\1-\2-\3", text)))
     when = when if when.tzinfo else when.replace(tzinfo=timezone.utc)
-    return (when + timedelta(days=1, microseconds=-1) if end and len(text) == len("2026-05-01") else when).timestamp()
+    is_day = re.fullmatch(r"\d{4}-?\d\d-?\d\d", text) is not None
+    return (when + timedelta(days=1, microseconds=-1) if end and is_day else when).timestamp()
 
 
 def build_parser() -> cc.Parser:
@@ -1822,8 +1897,8 @@ def build_parser() -> cc.Parser:
     how = parser.add_argument_group("instead of a search, and how much")
     how.add_argument("--turn", metavar="N[-M]", type=turns, dest="turn", help="print these exchanges of the session named by --chat")
     how.add_argument("--list", action="store_true", help="print the sessions, newest first")
-    how.add_argument("--limit", metavar="N", type=positive, help="results shown (default 5)")
-    how.add_argument("--truncate", metavar="N", type=positive, default=DEFAULT_TRUNCATE, help="longest text of one result (default 900)")
+    how.add_argument("--limit", metavar="N", type=cc.positive, help="results shown (default 5)")
+    how.add_argument("--truncate", metavar="N", type=cc.positive, default=DEFAULT_TRUNCATE, help="longest text of one result (default 900)")
     return parser
 
 
