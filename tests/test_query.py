@@ -796,3 +796,11 @@ def test_what_was_pasted_into_a_prompt_is_in_the_prompt_history_too(ask: Ask, co
     (pasted,) = ask("--project", "/home/dev/proj_one.app", "--history", '"Pasted block line one"').iter("result")
     assert pasted.get("state") == "history"
     assert pasted.findtext("match") == "[Pasted text #1 +6 lines]\nPasted block line one\nline two\nline three\nline four\nline five\nline six\n"
+
+
+def test_an_edits_label_says_which_text_is_the_old_one(ask: Ask) -> None:
+    sample = next((FIXTURES / "sample").rglob("*.jsonl"))
+    (exchange,) = ask("--file", sample, "--turn", "4").iter("exchange")
+    assert [file.get("label") for file in exchange.iter("file")] == ["Edit (file_path, old_string, new_string)"] * 2
+    (read,) = ask("--file", sample, "--type", "file", "--limit", "1", "cli.py", "--until", "2026-11-14T16:03").iter("result")
+    assert read.findtext("label") == "Read"

@@ -807,7 +807,7 @@ class Reader:
                 yield Item(
                     kind,
                     f"call {call.id}",
-                    "" if kind == "command" else call.name,
+                    {"command": "", "file": file_label(call)}.get(kind, call.name),
                     "\n".join([*([call.name] if kind == "tool" else []), *leaves(call.input)]),
                 )
 
@@ -856,6 +856,12 @@ class Reader:
         if self.calls is None:
             self.calls = {call.id: call for other in self.transcript.records if other.kind == "assistant" for call in other.calls()}
         return self.calls.get(identifier)
+
+
+def file_label(call: cc.Call) -> str:
+    """The tool of a call on a file, and which of its arguments stand in the item's text, in their order: old text looks like new."""
+    given = [name for name, value in cc.mapping(call.input).items() if any(leaves(value))]
+    return f"{call.name} ({', '.join(given)})" if len(given) > 1 else call.name
 
 
 def key_of(record: cc.Record) -> str:
