@@ -155,7 +155,8 @@ def test_worktrees_of_a_repository(trees: tuple[str, str, str]) -> None:
     main, left, right = trees
     os.mkdir(os.path.join(main, "src"))
     assert sorted(cc.worktrees(main)) == sorted([left, right])
-    assert sorted(cc.worktrees(os.path.join(main, "src"))) == sorted([left, right])
+    assert cc.worktrees(os.path.join(main, "src"))[0] == main  # the tree that one stands in is nearer than any other
+    assert sorted(cc.worktrees(os.path.join(main, "src"))) == sorted([main, left, right])
     assert sorted(cc.worktrees(left)) == sorted([main, right])
     assert sorted(cc.worktrees(right)) == sorted([main, left])
 
@@ -175,7 +176,19 @@ def test_a_session_of_another_worktree_is_found(trees: tuple[str, str, str], con
     record = {"parentUuid": None, "isSidechain": False, "type": "user", "message": {"role": "user", "content": "hi"}, "uuid": "u", "timestamp": "2026-05-01T10:00:00Z", "cwd": left}
     path = folder / "aaaaaaaa-0000-4000-8000-000000000001.jsonl"
     path.write_text(json.dumps(record) + "\n")
-    assert cc.latest_session(main, False, set()).path == str(path)
+    found = cc.latest_session(main, False, set())
+    assert (found.path, found.note) == (str(path), f"the latest session of this project, from {left}: {main} has none")
+
+
+def test_below_the_top_of_a_tree_its_own_sessions_are_taken(trees: tuple[str, str, str], config: Path) -> None:
+    main, left, _ = trees
+    os.mkdir(os.path.join(main, "src"))
+    for at, tree in enumerate((main, left)):  # the other tree's is the newer one
+        path = config / "projects" / cc.folder_name(tree) / f"aaaaaaaa-0000-4000-8000-00000000000{at}.jsonl"
+        path.parent.mkdir(parents=True)
+        record = {"parentUuid": None, "isSidechain": False, "type": "user", "message": {"role": "user", "content": "hi"}, "uuid": "u"}
+        path.write_text(json.dumps({**record, "timestamp": f"2026-05-01T1{at}:00:00Z", "cwd": tree}) + "\n")
+    assert cc.latest_session(os.path.join(main, "src"), False, set()).path.endswith("0.jsonl")
 
 
 def test_real_worktree_fixture(config: Path) -> None:

@@ -760,3 +760,47 @@ def test_a_session_that_cannot_be_read_is_counted(ask: Ask, shop: Path, monkeypa
     monkeypatch.setattr("builtins.open", guarded)
     report = ask("--project", "/home/ada/orchard", "retry")
     assert (report.get("sessions"), report.get("unreadable")) == ("0", "1")
+
+
+def traceback_of(lines: int) -> str:
+    """What people paste: many frames with numbers in them, and the error at the end."""
+    frames = "".join(f'  File "/srv/shop/mod{n}.py", line {n * 3}, in handler_{n}\n    return self.call_{n}(request, *args)\n' for n in range(lines))
+    return f"Traceback (most recent call last):\n{frames}{ERROR}"
+
+
+def test_a_pasted_traceback_finds_its_error_not_texts_full_of_numbers(run_script: Run, orchard: Callable[..., Path]) -> None:
+    digits = " ".join(f"{n}9x{n}" for n in range(900))  # every number of the traceback stands in it, inside other ones
+    path = orchard(
+        "11111111-0000-4000-8000-000000000001", said(1, None, "it failed again"), replied(2, 1, text(f"The log ends with:\n{ERROR}")),
+        *(replied(n, n - 1, text(digits)) for n in range(3, 60)))
+    done = run_script(QUERY, "--file", path, "--args-stdin", stdin=traceback_of(200).encode())
+    assert (done.returncode, done.stderr) == (0, b"")
+    report = ElementTree.fromstring(done.stdout.decode("utf-8"))
+    assert matches(report)[0] == f"The log ends with:\n{ERROR}" and report.get("matched") == "59"
+    (omitted,) = report.iter("omitted")
+    assert omitted.get("results") and not omitted.text  # the whole paste again is no command to run
+
+
+def test_a_lone_letter_or_number_is_one_in_the_ranking_only_by_itself(ask: Ask, orchard: Callable[..., Path]) -> None:
+    path = orchard(
+        "11111111-0000-4000-8000-000000000001", said(1, None, "we take option B"), replied(2, 1, text("an option about bulbs")), said(3, 2, "error 404 in prod"),
+        replied(4, 3, text("no error 14041 anywhere")))
+    assert matches(ask("--file", path, "option B")) == ["we take option B", "an option about bulbs"]
+    assert matches(ask("--file", path, "error 404")) == ["error 404 in prod", "no error 14041 anywhere"]
+    assert matches(ask("--file", path, "404")) == ["no error 14041 anywhere", "error 404 in prod"]  # alone it is any text
+
+
+def test_what_was_pasted_into_a_prompt_is_in_the_prompt_history_too(ask: Ask, config: Path) -> None:
+    """The client keeps a place-holder in the prompt, and the pasted text beside it (fixture v332_tui_rewind_interrupt)."""
+    shutil.copy(FIXTURES / "v332_tui_rewind_interrupt/history.jsonl", config)
+    (pasted,) = ask("--project", "/home/dev/proj_one.app", "--history", '"Pasted block line one"').iter("result")
+    assert pasted.get("state") == "history"
+    assert pasted.findtext("match") == "[Pasted text #1 +6 lines]\nPasted block line one\nline two\nline three\nline four\nline five\nline six\n"
+
+
+def test_an_edits_label_says_which_text_is_the_old_one(ask: Ask) -> None:
+    sample = next((FIXTURES / "sample").rglob("*.jsonl"))
+    (exchange,) = ask("--file", sample, "--turn", "4").iter("exchange")
+    assert [file.get("label") for file in exchange.iter("file")] == ["Edit (file_path, old_string, new_string)"] * 2
+    (read,) = ask("--file", sample, "--type", "file", "--limit", "1", "cli.py", "--until", "2026-11-14T16:03").iter("result")
+    assert read.findtext("label") == "Read"

@@ -106,8 +106,11 @@ def test_every_command_runs_in_the_order_of_the_page(clone: Path) -> None:
     here = [command for command in commands() if not is_for_the_client(command) and command != "scripts/test"]
     assert here[0] == f"python3 {SCRIPT} --file {SAMPLE}"
     assert len(here) >= 6
+    stranger, exported = clone.parent / "stranger", ""  # a home without any session: only the clone's own can be found
+    stranger.mkdir()
     for command in here:
-        done = run(command, clone, clone.parent / "home")
+        done = run(exported + command, clone, stranger)
+        exported += f"{command}; " if command.startswith("export ") else ""
         assert (done.returncode, done.stderr) == (0, ""), command
         if command.startswith("python3 "):
             assert re.search(r'(?:id|source|session)="5a3e1c70-8d42-4b6f-9c15-2f7be0d4a961"', done.stdout), command

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Optional
@@ -98,3 +99,75 @@ def test_of_a_damaged_file_it_is_said_how_much_is_damaged(run_script: Run, tmp_p
     done = run_script(COMPACT, "--file", "spoilt.jsonl")
     assert done.stderr.decode() == (
         "compact_session.py: no conversation in this session (spoilt.jsonl, in which 2 lines cannot be read); name another one by id or title\n")
+
+
+# ------------------------------------------------------------------------------------------------------------------ forks
+
+
+FORK = ROOT / "skills/cc-fork/fork_session.py"
+
+
+def forked(run_script: Run, *options: str, cwd: Optional[Path] = None) -> ElementTree.Element:
+    done = run_script(FORK, *options, cwd=cwd)
+    assert (done.returncode, done.stderr) == (0, b"")
+    return ElementTree.fromstring(done.stdout.decode("utf-8"))
+
+
+def notice(told: ElementTree.Element) -> str:
+    return told.findtext("notice") or ""
+
+
+def test_a_dry_run_does_not_say_that_the_copy_is_written(config: Path, run_script: Run) -> None:
+    talk(config, A)
+    assert notice(forked(run_script, A, "--dry-run")).startswith("The copy is proven, and as a dry run not written. ")
+    assert notice(forked(run_script, A)).startswith("The copy is written and proven. ")
+
+
+def test_a_slim_copy_that_is_no_lighter_says_what_makes_one(config: Path, run_script: Run) -> None:
+    talk(config, A)
+    talk(config, B, extra="".join(
+        f'{{"parentUuid":"bbbbbbbb-{at:04}","isSidechain":false,"type":"user","message":{{"role":"user","content":"more {at}"}},"uuid":"bbbbbbbb-{at + 1:04}",'
+        f'"timestamp":"2026-05-01T11:00:{at:02}.000Z","sessionId":"{B}"}}\n' for at in range(1, 20)))
+    hint = "--compact or --last N makes a light one"
+    assert hint in notice(forked(run_script, A)) and hint in notice(forked(run_script, B))
+    assert not any(hint in notice(forked(run_script, B, *options)) for options in (("--exact",), ("--last", "3"), ("--compact",)))
+
+
+def test_the_copy_of_a_moved_projects_session_says_how_to_move_it(config: Path, run_script: Run, tmp_path: Path) -> None:
+    talk(config, A, cwd="/gone/orchard", folder="-gone-orchard")
+    assert "/gone/orchard is gone: --into DIR makes the copy a session of the directory where the project is now." in notice(forked(run_script, A))
+    here = tmp_path.resolve()
+    moved_here = forked(run_script, A, "--into", ".", cwd=here)
+    assert "is gone" not in notice(moved_here)
+    copy = Path(moved_here.findtext("file") or "").read_text("utf-8")
+    assert f'"cwd":"{here}"' in copy and "/gone/orchard" not in copy
+
+
+@pytest.mark.skipif(os.name == "nt" or not os.path.exists("/dev/full"), reason="needs a shell and /dev/full")
+@pytest.mark.parametrize("place", [">/dev/full", ">&-"])
+def test_a_report_that_is_lost_does_not_hide_the_copy(config: Path, place: str) -> None:
+    path = talk(config, A)
+    environment = {name: os.environ[name] for name in ("PATH", "HOME", "CLAUDE_CONFIG_DIR")}
+    done = subprocess.run(["sh", "-c", f'"$0" "$1" {A} {place}', sys.executable, str(FORK)], capture_output=True, check=False, text=True, env=environment, timeout=60)
+    (copy,) = [other.stem for other in path.parent.glob("*.jsonl") if other != path]
+    assert done.returncode == 1 and f"; the copy is there all the same: claude --resume {copy}\n" in done.stderr
+
+
+# --------------------------------------------------------------------------------------------------------------- refusals
+
+
+def test_a_refusal_is_in_the_persons_own_language(config: Path, run_script: Run) -> None:
+    talk(config, A, prompt="die Größe prüfen 🌾")
+    done = run_script(COMPACT, "die Größe 🌳 prüfen", env={"LC_ALL": "C.UTF-8"})
+    assert done.returncode == 1
+    assert "'die Größe 🌳 prüfen' is neither" in done.stderr.decode("utf-8") and '"die Größe prüfen 🌾"' in done.stderr.decode("utf-8")
+    plain = run_script(COMPACT, "die Größe 🌳 prüfen", env={"LC_ALL": "C.UTF-8", "PYTHONIOENCODING": "ascii"})
+    assert plain.returncode == 1 and b"'die Gr\\xf6\\xdfe \\U0001f333 pr\\xfcfen' is neither" in plain.stderr
+
+
+def test_of_many_sessions_that_a_prefix_fits_the_newest_are_named(config: Path) -> None:
+    for at in range(7):
+        talk(config, f"aaaaaaaa-0000-4000-8000-00000000000{at}", at)
+    said = refusal("aaaa")
+    assert said.startswith('aaaa fits 7 sessions: the newest are aaaaaaaa-0000-4000-8000-000000000006 "hello" 2026-05-01 10:07, ')
+    assert said.count('"hello"') == 5 and said.endswith("; give more of the id")

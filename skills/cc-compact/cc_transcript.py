@@ -139,7 +139,8 @@ def all_folders() -> list[str]:
 
 
 def worktrees(directory: str) -> list[str]:
-    """Other working trees of the git repository that holds `directory`, read from git's own files (no process)."""
+    """Tops of the working trees of the git repository that holds `directory`, its own first, but for `directory` itself; read from
+    git's own files (no process)."""
     top = directory
     while not os.path.exists(os.path.join(top, ".git")):
         top, below = os.path.dirname(top), top
@@ -149,11 +150,11 @@ def worktrees(directory: str) -> list[str]:
     if os.path.isfile(git):  # a linked tree: "gitdir: <main>/.git/worktrees/<name>"
         pointer = read_small(git).partition("gitdir:")[2].strip()
         git = os.path.dirname(os.path.dirname(os.path.join(top, pointer))) if pointer else git
-    found = [os.path.dirname(git)]
+    found = [top, os.path.dirname(git)]
     trees = os.path.join(git, "worktrees")
     for name in sorted(os.listdir(trees)) if os.path.isdir(trees) else []:
         found.append(os.path.dirname(read_small(os.path.join(trees, name, "gitdir")).strip()))
-    return [tree for tree in dict.fromkeys(found) if tree and tree != top]
+    return [tree for tree in dict.fromkeys(found) if tree and tree != directory]
 
 
 def read_small(path: str) -> str:
@@ -220,12 +221,14 @@ def is_running(pid: int) -> bool:
 
 
 class Typed(NamedTuple):
-    """One entry of the client's prompt history: what a person typed, when (seconds), where, in which session."""
+    """One entry of the client's prompt history: what a person typed, when (seconds), where, in which session, and what they pasted
+    into it, for which the text holds a place-holder only."""
 
     text: str
     time: float
     project: str
     session: str
+    pasted: str = ""
 
 
 def prompt_history() -> Iterator[Typed]:
@@ -243,6 +246,7 @@ def prompt_history() -> Iterator[Typed]:
                     stamp / 1000 if isinstance(stamp, (int, float)) else 0.0,
                     string(entry.get("project")),
                     string(entry.get("sessionId")).lower(),
+                    "\n".join(filter(None, (string(mapping(paste).get("content")) for paste in mapping(entry.get("pastedContents")).values()))),
                 )
 
 
@@ -1715,8 +1719,11 @@ def ago(then: Optional[float], now: float) -> str:
     return "just now"
 
 
-def write_report(prog: str, text: str) -> int:
-    """Write `text` to standard output as UTF-8, whatever the locale. Returns the exit status: a reader who has seen enough is no error."""
+def write_report(prog: str, text: str, done: str = "") -> int:
+    """Write `text` to standard output as UTF-8, whatever the locale. Returns the exit status: a reader who has seen enough is no error.
+
+    `done` is what the job has done already, for who cannot read it there.
+    """
     try:
         if sys.stdout is None:  # closed by the caller
             raise OSError(errno.EBADF, "it is closed")
@@ -1728,16 +1735,17 @@ def write_report(prog: str, text: str) -> int:
     except OSError as error:
         if sys.stdout is not None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        write_complaint(f"{prog}: cannot write to standard output: {error.strerror}; give it a terminal, a pipe or a file with room\n")
+        write_complaint(f"{prog}: cannot write to standard output: {error.strerror}; {done or 'give it a terminal, a pipe or a file with room'}\n")
         return 1
     return 0
 
 
 def write_complaint(line: str) -> None:
-    """Write a line to standard error, where there is one: its reader may have closed it."""
+    """Write a line to standard error, where there is one: its reader may have closed it. What its encoding cannot hold is escaped
+    by Python itself; a person's own language is not."""
     if sys.stderr is not None:
         with suppress(OSError):
-            sys.stderr.write(line.encode("ascii", "backslashreplace").decode())
+            sys.stderr.write(line)
             sys.stderr.flush()
 
 
@@ -1833,7 +1841,7 @@ def parse_arguments(parser: Parser, argv: list[str]) -> argparse.Namespace:
         arguments = parser.parse_args(with_values(parser, argv))
     if arguments.max_chars < SMALLEST_BOUND:
         parser.error(f"--max-chars must be at least {SMALLEST_BOUND}")
-    arguments.asked_chars = arguments.max_chars
+    arguments.asked_chars, arguments.done = arguments.max_chars, ""
     if arguments.args_stdin:
         arguments.max_chars = min(arguments.max_chars, CLIENT_LIMIT)
     return arguments
@@ -1863,7 +1871,8 @@ def serve(parser: Parser, job: Callable[[argparse.Namespace], str], argv: Option
     """Run a skill's job and print its report. Returns the exit status: 0 done, 1 refused in one line."""
     gc.disable()  # one short run that makes few cycles: collecting costs a tenth of it and frees nothing
     try:
-        return write_report(parser.prog, job(parse_arguments(parser, sys.argv[1:] if argv is None else argv)))
+        options = parse_arguments(parser, sys.argv[1:] if argv is None else argv)
+        return write_report(parser.prog, job(options), options.done)
     except Refusal as refusal:
         unwritten = write_report(parser.prog, refusal.report) if isinstance(refusal, Unfinished) else 0
         if not unwritten:
@@ -2071,6 +2080,7 @@ def project_cards(directory: str, everywhere: bool) -> list[Card]:
     return []
 
 
+MOST_NAMED = 5  # sessions in one line for a person to choose from
 ELSEWHERE = 40  # files written last that are looked at for a hint: each costs a read of its head and tail
 CLEAR_SECONDS = (-5.0, 1.0)  # the history's /clear against the new file's own record of it (measured: 1 to 15 ms before)
 
@@ -2139,10 +2149,12 @@ def latest_session(directory: str, everywhere: bool, excluded: set[str]) -> Foun
     if not choice:
         passed_over = [card for card in cards if card.time and card.id.lower() not in barred]
         raise Refusal(nothing_here(directory, everywhere, barred, passed_over))
-    note = f"the latest session of {'all projects' if everywhere else 'this project'}"
+    card = max(choice, key=lambda card: card.time)
+    elsewhere = "" if everywhere or belongs(card, directory) else f", from {next(iter(card.directories), 'another directory')}: {directory} has none"
+    note = f"the latest session of {'all projects' if everywhere else 'this project'}{elsewhere}"
     if own and not any(card.id.lower() == own.lower() for card in cards):
         note += "; the own session has no file yet"
-    return found_card(max(choice, key=lambda card: card.time), [], note)
+    return found_card(card, [], note)
 
 
 def nothing_here(directory: str, everywhere: bool, barred: set[str], live: list[Card]) -> str:
@@ -2293,7 +2305,10 @@ def find_prefix(prefix: str) -> Optional[Found]:
     if len(paths) == 1 and not cards:
         open_transcript(paths[0]).close()  # says why it cannot be read
     if len({card.id.lower() for card in cards}) > 1:
-        raise Refusal(f"{prefix} fits {len(cards)} sessions: {', '.join(described(card) for card in cards[:5])}; give more of the id")
+        many = len(cards) > MOST_NAMED
+        named = sorted(cards, key=lambda card: -card.time)[:MOST_NAMED] if many else cards
+        which = "the newest are " if many else ""
+        raise Refusal(f"{prefix} fits {len(cards)} sessions: {which}{', '.join(map(described, named))}; give more of the id")
     return find_id(cards[0].id.lower()) if cards else None
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import gc
 import heapq
+import itertools
 import os
 import re
 import signal
@@ -35,6 +36,7 @@ DEFAULT_TRUNCATE = 900  # units of each result's text
 SMALLEST_SNIPPET = 60  # a result cut shorter does not show its hit
 DEFAULT_TIMEOUT = 10.0  # seconds that a pattern may take in all
 LABEL_CHARS = 160
+COMMAND_UNITS = 700  # of a command to go on with; one that asks for a longer pasted text again is left out: cut, it would not run
 WINDOW_CHARS = 30_000  # kept on both sides of a hit: wider than any credential, so none is parted before it is masked
 CHUNK_BYTES = 1 << 18  # of lines tested together
 DENSE_BYTES, DENSE_SHARE = 2 << 20, 0.7  # after so much, with so many lines passing, all are parsed: the test no longer pays
@@ -144,7 +146,8 @@ COMMON_WORDS = frozenset((  # of questions as people type them: any long text ho
 class Words:
     """Free text: any word counts, a quoted phrase is one word, whatever blanks or line breaks stand inside it.
 
-    Common words count as hits, but where the text holds others they rank nothing and are not what a snippet shows.
+    Common words count as hits, but where the text holds others they rank nothing and are not what a snippet shows; neither does a
+    number or a letter inside a longer word, such as the line numbers of a pasted traceback.
     """
 
     def __init__(self, text: str, sensitive: bool) -> None:
@@ -155,11 +158,13 @@ class Words:
         self.literals: Optional[list[str]] = self.words
         self.size = len(self.words)
         self.telling = [word for word in self.words if word.casefold() not in COMMON_WORDS] or self.words
+        short = [word for word in self.telling if word.isascii() and word.isalnum() and len(word) <= (4 if word.isdigit() else 2)]
+        self.bounded = {word: re.compile(rf"(?<!\w){word}(?!\w)") for word in short} if len(self.words) > 1 else {}
         self.patterns = {word: re.compile(r"\s+".join(map(re.escape, word.split()))) for word in self.words if re.search(r"\s", word)}
 
     def match(self, folded: str) -> Optional[Match]:
         counts = {word: count for word in self.words if (count := self.count(word, folded))}
-        telling = [counts[word] for word in self.telling if word in counts]
+        telling = [told for word in self.telling if word in counts and (told := self.told(word, counts[word], folded))]
         return Match(len(counts), sum(counts.values()), 0, (len(telling), sum(telling))) if counts else None
 
     def match_spelled(self, composed: str) -> Optional[Match]:
@@ -169,25 +174,37 @@ class Words:
         """How often one word occurs."""
         return sum(1 for _ in self.patterns[word].finditer(folded)) if word in self.patterns else folded.count(word)
 
-    def places(self, word: str, folded: str) -> Iterator[tuple[int, int]]:
-        """Where it stands: start and end."""
-        pattern = self.patterns.get(word) or re.compile(re.escape(word))
-        for at, found in enumerate(pattern.finditer(folded)):
-            if at == MOST_HITS:
-                return
-            yield found.span()
+    def told(self, word: str, count: int, folded: str) -> int:
+        """How many of its `count` hits tell something: of a short one those that stand by themselves."""
+        return sum(1 for _ in self.bounded[word].finditer(folded)) if word in self.bounded else count
+
+    def places(self, word: str, folded: str) -> list[tuple[int, int]]:
+        """Where it stands, start and end, at most MOST_HITS times. (Compiling a pattern for each word of a pasted text took seconds.)"""
+        if word in self.patterns:
+            return [found.span() for found in itertools.islice(self.patterns[word].finditer(folded), MOST_HITS)]
+        found: list[tuple[int, int]] = []
+        at = folded.find(word)
+        while at >= 0 and len(found) < MOST_HITS:
+            found.append((at, at + len(word)))
+            at = folded.find(word, at + len(word))
+        return found
 
     def place(self, folded: str, match: Match) -> int:
         """The middle of the stretch with the most distinct words that a snippet can show, the first of equals."""
         shown = self.telling if match.worth[0] else self.words
         spans = sorted((start, end, word) for word in shown for start, end in self.places(word, folded))
         best, most, first = (spans[0][0] + spans[0][1]) // 2, 1, 0
-        for at, (_, end, _) in enumerate(spans):
+        within: dict[str, int] = {}  # word -> hits in the stretch from `first` to `at`
+        for at, (_, end, word) in enumerate(spans):
+            within[word] = within.get(word, 0) + 1
             while end - spans[first][0] > DEFAULT_TRUNCATE * 2 // 3 and first < at:
+                gone = spans[first][2]
+                within[gone] -= 1
+                if not within[gone]:
+                    del within[gone]
                 first += 1
-            distinct = len({word for _, _, word in spans[max(first, at - 4 * self.size) : at + 1]})
-            if distinct > most:
-                best, most = (spans[first][0] + end) // 2, distinct
+            if len(within) > most:
+                best, most = (spans[first][0] + end) // 2, len(within)
         return best
 
 
@@ -790,7 +807,7 @@ class Reader:
                 yield Item(
                     kind,
                     f"call {call.id}",
-                    "" if kind == "command" else call.name,
+                    {"command": "", "file": file_label(call)}.get(kind, call.name),
                     "\n".join([*([call.name] if kind == "tool" else []), *leaves(call.input)]),
                 )
 
@@ -839,6 +856,12 @@ class Reader:
         if self.calls is None:
             self.calls = {call.id: call for other in self.transcript.records if other.kind == "assistant" for call in other.calls()}
         return self.calls.get(identifier)
+
+
+def file_label(call: cc.Call) -> str:
+    """The tool of a call on a file, and which of its arguments stand in the item's text, in their order: old text looks like new."""
+    given = [name for name, value in cc.mapping(call.input).items() if any(leaves(value))]
+    return f"{call.name} ({', '.join(given)})" if len(given) > 1 else call.name
 
 
 def key_of(record: cc.Record) -> str:
@@ -1410,7 +1433,8 @@ def next_steps(options: argparse.Namespace, tally: Tally, shown: int) -> list[tu
     if left:
         more = ["--limit", str(min(max(shown * 4, 20), 100)), "--truncate", "200", "--max-chars", "28000"]
         hint = "narrow it: rarer words, --type, --only, --since, --chat ID"
-        found.append(("omitted", {"results": left, "or": hint}, " ".join([own_command(), *query_arguments(options), *more])))
+        command = " ".join([own_command(), *query_arguments(options), *more])
+        found.append(("omitted", {"results": left, "or": hint}, command if cc.utf16_length(command) <= COMMAND_UNITS else ""))
     return found
 
 
@@ -1457,7 +1481,8 @@ def lay_out_search(options: argparse.Namespace, scope: Scope, tally: Tally, sear
     layout = Layout(options, quote, own_command())
     hits = tally.hits[: options.limit]
     tail = "".join(
-        cc.element(name, quote.attributes(given), quote.line(text, 700)) + "\n" for name, given, text in next_steps(options, tally, len(hits))
+        cc.element(name, quote.attributes(given), quote.line(text, COMMAND_UNITS)) + "\n"
+        for name, given, text in next_steps(options, tally, len(hits))
     )
     extra = "" if tally.seen else no_hit(options, scope, search, quote)
     head = cc.element("notice", "", quote.text(NOTICE + lowered_note(options))) + "\n"
@@ -1486,7 +1511,8 @@ def lay_out_search(options: argparse.Namespace, scope: Scope, tally: Tally, sear
     shown = layout.fitted(hits, tally, max(room, 0))
     if len(shown) < len(hits):
         tail = "".join(
-            cc.element(name, quote.attributes(given), quote.line(text, 700)) + "\n" for name, given, text in next_steps(options, tally, len(shown))
+            cc.element(name, quote.attributes(given), quote.line(text, COMMAND_UNITS)) + "\n"
+            for name, given, text in next_steps(options, tally, len(shown))
         )
     whole = root("".join(shown) + extra + tail, len(shown))
     return whole if cc.utf16_length(whole) <= options.max_chars else root("".join(shown) + extra, len(shown))
@@ -1511,11 +1537,12 @@ def search_history(options: argparse.Namespace, search: Search, tally: Tally, se
         if typed.session in searched or typed.session == own or OWN_PROMPT.match(typed.text) or (directory and typed.project != directory):
             continue
         stamp = datetime.fromtimestamp(typed.time, timezone.utc).isoformat()[:19] if 0 < typed.time < 1e11 else ""
-        found = match_text(search.matcher, typed.text, search.sensitive) if search.filters.in_time(stamp) else None
+        said = "\n".join(filter(None, (typed.text, typed.pasted)))
+        found = match_text(search.matcher, said, search.sensitive) if search.filters.in_time(stamp) else None
         if found:
             match, folded, sensitive = found
-            start = unfold(typed.text, search.matcher.place(folded, match), sensitive)
-            row = hash(("history", typed.session, typed.text))
+            start = unfold(said, search.matcher.place(folded, match), sensitive)
+            row = hash(("history", typed.session, said))
             tally.add(
                 Hit(
                     (-match.worth[0], -match.worth[1], -typed.time, "", at, ""),
@@ -1529,7 +1556,7 @@ def search_history(options: argparse.Namespace, search: Search, tally: Tally, se
                     "",
                     "",
                     match,
-                    typed.text,
+                    said,
                     start,
                     0,
                     0,
@@ -1558,16 +1585,19 @@ def no_hit(options: argparse.Namespace, scope: Scope, search: Search, quote: cc.
 
 
 PATTERN_LIKE = re.compile(r"\.[*+]|\\[bBdDsSwW.()\[]|\][*+?{]|^\^\w|\w\$$|\(\?|\w\|\w")
-GLOB_LIKE = re.compile(r"\*")
+GLOB_LIKE = re.compile(r"\S*\*\S*")
+PATTERN_CHARS = 120  # longer text is a pasted one, not a pattern
 
 
 def pattern_hint(options: argparse.Namespace) -> str:
     """That words which nowhere occur look like a pattern, and the option that reads them as one; empty where they do not."""
     import shlex
 
-    if options.mode != "keyword" or not GLOB_LIKE.search(options.query) and not PATTERN_LIKE.search(options.query):
+    if options.mode != "keyword" or len(options.query) > PATTERN_CHARS or "\n" in options.query:
         return ""
     option, kind = ("--regexp", "regular expression") if PATTERN_LIKE.search(options.query) else ("--glob", "pattern")
+    if option == "--glob" and not GLOB_LIKE.fullmatch(options.query):
+        return ""
     return f" Words are looked for as they stand; as a {kind} they are searched with {option} {shlex.quote(options.query)}"
 
 
