@@ -899,7 +899,7 @@ def make_plan(conversation: cc.Conversation, options: argparse.Namespace, source
     """Choose what is copied. Raises Refusal where there is nothing."""
     numbers = turn_numbers(conversation)
     records = without_own_command(conversation.live if options.up_to is None else records_up_to(conversation, options.up_to))
-    if not any((record.kind == "assistant" and record.blocks) or cc.prompt_of(record) for record in records):
+    if not any(record.summary or (record.kind == "assistant" and record.blocks) or cc.prompt_of(record) for record in records):
         raise cc.Refusal(f"no conversation to copy in {conversation.transcript.path}; name another session by id or title")
     start, summary = 0, ""
     lead: list[Union[Piece, Made]] = []
