@@ -18,12 +18,15 @@ from __future__ import annotations
 
 import argparse
 import bisect
+import errno
 import gc
 import json
 import os
 import re
+import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime, timezone
 from typing import IO, Any, NamedTuple, NoReturn, Optional
 
@@ -824,6 +827,19 @@ class Transcript:
         self.records.append(record)
 
 
+def open_transcript(path: str) -> IO[bytes]:
+    """A transcript opened for reading. Raises Refusal where it is no file (a pipe would be waited for) or cannot be read."""
+    try:
+        mode = os.stat(path).st_mode
+        if stat.S_ISREG(mode):
+            return open(path, "rb", buffering=BLOCK_BYTES)
+    except FileNotFoundError:
+        raise Refusal(f"{path or 'a file without a name'} does not exist; give the path of a .jsonl file") from None
+    except (OSError, ValueError) as error:
+        raise Refusal(f"cannot read {path}: {getattr(error, 'strerror', None) or error}; check the path and its permissions") from error
+    raise Refusal(f"{path} {'is a directory, not a transcript' if stat.S_ISDIR(mode) else 'is no regular file'}; give the path of a .jsonl file")
+
+
 def read_transcript(path: str, eager: Optional[int] = None) -> Transcript:
     """Read a transcript once, up to its last complete line. Lines up to `eager` bytes are parsed at once (default EAGER_BYTES).
 
@@ -831,13 +847,7 @@ def read_transcript(path: str, eager: Optional[int] = None) -> Transcript:
 
     The file stays open for `Record.fields`. Raises Refusal where it is no readable file.
     """
-    try:
-        if not os.path.isfile(path):
-            what = "is a directory, not a transcript" if os.path.isdir(path) else "is no regular file" if os.path.exists(path) else "does not exist"
-            raise Refusal(f"{path} {what}; give the path of a .jsonl file")
-        file = open(path, "rb", buffering=BLOCK_BYTES)
-    except (OSError, ValueError) as error:
-        raise Refusal(f"cannot read {path}: {getattr(error, 'strerror', None) or error}; check the path and its permissions") from error
+    file = open_transcript(path)
     transcript = Transcript(os.fspath(path), file)
     take = transcript.take_line
     try:
@@ -1697,11 +1707,46 @@ def ago(then: Optional[float], now: float) -> str:
     return "just now"
 
 
+def write_report(prog: str, text: str) -> int:
+    """Write `text` to standard output as UTF-8, whatever the locale. Returns the exit status: a reader who has seen enough is no error."""
+    try:
+        if sys.stdout is None:  # closed by the caller
+            raise OSError(errno.EBADF, "it is closed")
+        sys.stdout.flush()
+        sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:  # the interpreter must not complain at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        if sys.stdout is not None:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        write_complaint(f"{prog}: cannot write to standard output: {error.strerror}; give it a terminal, a pipe or a file with room\n")
+        return 1
+    return 0
+
+
+def write_complaint(line: str) -> None:
+    """Write a line to standard error, where there is one: its reader may have closed it."""
+    if sys.stderr is not None:
+        with suppress(OSError):
+            sys.stderr.write(line.encode("ascii", "backslashreplace").decode())
+            sys.stderr.flush()
+
+
 class Parser(argparse.ArgumentParser):
-    """A parser that says what is wrong in one line, and ends with status 2."""
+    """A parser that says what is wrong in one line, and ends with status 2. `unknown_hint` is added where an option is not known."""
+
+    unknown_hint = ""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {clean(message)}; see --help\n")
+        hint = self.unknown_hint if message.startswith("unrecognized arguments") else ""
+        write_complaint(f"{self.prog}: {clean(message)}; see --help{hint}\n")
+        sys.exit(2)
+
+    def _print_message(self, message: str, file: Optional[Any] = None) -> None:
+        """Print the help or the version (argparse knows no other way in) as a report is, with the same end where that fails."""
+        if status := write_report(self.prog, message):
+            sys.exit(status)
 
 
 REFERENCE = ("REF", "a path, an id, text with an id in it, an id prefix of 4 or more, 'this', or a title")
@@ -1737,6 +1782,25 @@ def build_base_parser(
     return parser
 
 
+def count(text: str) -> int:
+    """A whole number of 0 or more, for argparse."""
+    if not (text.isdecimal() and len(text) < 10):  # a longer one is no wish, and int() of thousands of digits is refused
+        raise argparse.ArgumentTypeError(f"{cut(text, 60)} is no whole number of 0 or more")
+    return int(text)
+
+
+def positive(text: str) -> int:
+    """A whole number of 1 or more, for argparse."""
+    if not (text.isdecimal() and count(text)):
+        raise argparse.ArgumentTypeError(f"{cut(text, 60)} is no whole number of 1 or more")
+    return int(text)
+
+
+def read_standard_input() -> str:
+    """All of standard input as text, empty where it is closed."""
+    return sys.stdin.buffer.read().decode("utf-8", "replace") if sys.stdin is not None else ""
+
+
 def with_values(parser: Parser, argv: list[str]) -> list[str]:
     """`argv` with values that begin with a dash joined to their options: argparse takes `--regexp -v` for two options."""
     takes_value = {name: action.nargs != 0 for action in parser._actions for name in action.option_strings}
@@ -1754,7 +1818,7 @@ def with_values(parser: Parser, argv: list[str]) -> list[str]:
 def parse_arguments(parser: Parser, argv: list[str]) -> argparse.Namespace:
     """Parsed arguments. With --args-stdin the text on standard input is added: leading options, then free text, kept as it is."""
     if "--args-stdin" in argv:
-        argv = [word for word in argv if word != "--args-stdin"] + split_arguments(parser, sys.stdin.buffer.read().decode("utf-8", "replace"))
+        argv = [word for word in argv if word != "--args-stdin"] + split_arguments(parser, read_standard_input())
         arguments = parser.parse_args(argv)
         arguments.args_stdin = True
     else:
@@ -1790,24 +1854,13 @@ def split_arguments(parser: Parser, text: str) -> list[str]:
 def serve(parser: Parser, job: Callable[[argparse.Namespace], str], argv: Optional[list[str]]) -> int:
     """Run a skill's job and print its report. Returns the exit status: 0 done, 1 refused in one line."""
     gc.disable()  # one short run that makes few cycles: collecting costs a tenth of it and frees nothing
-    refused = ""
     try:
-        report = job(parse_arguments(parser, sys.argv[1:] if argv is None else argv))
+        return write_report(parser.prog, job(parse_arguments(parser, sys.argv[1:] if argv is None else argv)))
     except Refusal as refusal:
-        refused = f"{parser.prog}: {cut(' '.join(clean(str(refusal)).split()), 1500)}\n".encode("ascii", "backslashreplace").decode()
-        report = refusal.report if isinstance(refusal, Unfinished) else ""
-    try:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(report.encode("utf-8", "replace"))
-        sys.stdout.buffer.flush()
-    except BrokenPipeError:  # the reader has seen enough; the interpreter must not complain at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        print(f"{parser.prog}: cannot write the report to standard output: {error.strerror}; nothing else was changed", file=sys.stderr)
+        unwritten = write_report(parser.prog, refusal.report) if isinstance(refusal, Unfinished) else 0
+        if not unwritten:
+            write_complaint(f"{parser.prog}: {cut(' '.join(clean(str(refusal)).split()), 1500)}\n")
         return 1
-    sys.stderr.write(refused)
-    return 1 if refused else 0
 
 
 # --------------------------------------------------------------------------------------------------- finding a session
@@ -2010,6 +2063,7 @@ def project_cards(directory: str, everywhere: bool) -> list[Card]:
     return []
 
 
+ELSEWHERE = 40  # files written last that are looked at for a hint: each costs a read of its head and tail
 CLEAR_SECONDS = (-5.0, 1.0)  # the history's /clear against the new file's own record of it (measured: 1 to 15 ms before)
 
 
@@ -2075,17 +2129,50 @@ def latest_session(directory: str, everywhere: bool, excluded: set[str]) -> Foun
     fit_cards = [card for card in fit_cards if not card.copied] or fit_cards  # a copy says nothing new until it is used
     choice = [card for card in fit_cards if not card.headless] or fit_cards
     if not choice:
-        where = "any project" if everywhere else directory
-        near = describe_neighbours(directory, barred)
-        raise Refusal(
-            f"no session with a conversation in {where} (looked in {', '.join(project_folders(directory)[:3])}){near}; "
-            "name one by id or title, or add --all-projects"
-        )
-    card = max(choice, key=lambda card: card.time)
-    notes = ["open in a live client now"] if card.id.lower() in live else []
+        passed_over = [card for card in cards if card.time and card.id.lower() not in barred]
+        raise Refusal(nothing_here(directory, everywhere, barred, passed_over))
+    note = f"the latest session of {'all projects' if everywhere else 'this project'}"
     if own and not any(card.id.lower() == own.lower() for card in cards):
-        notes.append("the own session has no file yet")
-    return found_card(card, [], "; ".join([f"the latest session of {'all projects' if everywhere else 'this project'}", *notes]))
+        note += "; the own session has no file yet"
+    return found_card(max(choice, key=lambda card: card.time), [], note)
+
+
+def nothing_here(directory: str, everywhere: bool, barred: set[str], live: list[Card]) -> str:
+    """Why there is no latest session, and where the one that is meant may be. `live` are those passed over because they are open."""
+    if live:
+        newest = sorted(live, key=lambda card: -card.time)[:3]
+        where = "any project" if everywhere else directory
+        return f"every session of {where} is open in a client now, and none is taken unasked: name one, {', '.join(map(described, newest))}"
+    looked = projects_roots() if everywhere else project_folders(directory)[:3]
+    unreadable = describe_unreadable(all_folders() if everywhere else looked)
+    where = f"no session with a conversation in {'any project' if everywhere else directory} (looked in {', '.join(looked)}){unreadable}"
+    if everywhere:
+        return where + ("" if unreadable else "; is CLAUDE_CONFIG_DIR the client's? A file is named with --file PATH")
+    near = describe_neighbours(directory, barred)
+    return f"{where}{near or describe_elsewhere(directory, barred)}; name one by id or title, or add --all-projects"
+
+
+def describe_unreadable(folders: Iterable[str]) -> str:
+    """What of these folders, or of the ones that hold them, this user may not read, for a refusal."""
+    folders = list(folders)
+    barred = [folder for folder in (*projects_roots(), *folders) if os.path.isdir(folder) and not os.access(folder, os.R_OK | os.X_OK)]
+    barred += [path for path in session_files(folders) if not os.access(path, os.R_OK)]
+    more = f" and {len(barred) - 1} more" if len(barred) > 1 else ""
+    return f"; not permitted to read {barred[0]}{more}: check the permissions" if barred else ""
+
+
+def describe_elsewhere(directory: str, barred: Container[str] = ()) -> str:
+    """The newest sessions of other directories, for who finds none here; first those whose directory is gone: this one may be it, moved."""
+    newest = sorted(session_files(all_folders()), key=modified, reverse=True)[:ELSEWHERE]
+    known = [card for card in map(read_card, newest) if card and card.id.lower() not in barred]
+    cards = [card for card in known if card.time and card.directories and not card.sidechain]
+    moved = [card for card in cards if not os.path.isdir(card.directories[0])]
+    same_name = [card for card in moved if os.path.basename(card.directories[0]) == os.path.basename(directory)]
+    shown = sorted(same_name or moved or cards, key=lambda card: -card.time)[:3]
+    if not shown:
+        return ""
+    said = "of directories that are gone (moved? --project DIR with the old one finds them)" if moved else "elsewhere"
+    return f"; sessions {said}: " + ", ".join(f"{described(card)} in {card.directories[0]}" for card in shown)
 
 
 def describe_neighbours(directory: str, barred: set[str]) -> str:
@@ -2103,8 +2190,9 @@ def describe_neighbours(directory: str, barred: set[str]) -> str:
 
 
 def found_card(card: Card, others: list[Card], note: str) -> Found:
-    """A card as the answer."""
-    return Found(card.path, [described(other) for other in others[:5]], note)
+    """A card as the answer. That it is open in another client is said, since what is read of it may be half a turn."""
+    live = card.id.lower() != (own_session() or "").lower() and card.id.lower() in live_clients()
+    return Found(card.path, [described(other) for other in others[:5]], "; ".join(filter(None, (note, "open in a live client now" if live else ""))))
 
 
 def described(card: Card) -> str:
@@ -2137,6 +2225,8 @@ def find_session(arguments: argparse.Namespace, default: str = "latest") -> Foun
 
 def find_reference(reference: str, directory: str, everywhere: bool) -> Found:
     """What free words name."""
+    if os.sep in reference and os.path.isdir(os.path.expanduser(reference)):
+        raise Refusal(f"{reference} is a directory, not a transcript; to take that project's latest session, use --project {reference}")
     if not re.search(r"\w", reference):
         raise Refusal(f"no such session: '{reference}' is no name; give a title, an id, a prefix of 4 or more, or a path")
     if reference.endswith(".jsonl") and (os.sep in reference or os.path.isfile(reference)):
@@ -2156,8 +2246,9 @@ def find_reference(reference: str, directory: str, everywhere: bool) -> Found:
 
 
 def found_file(path: str) -> Found:
-    """An explicit path; whether it can be read is seen when it is."""
-    card = read_card(path) if os.path.isfile(path) else None
+    """An explicit path. Raises Refusal where there is no file that can be read."""
+    open_transcript(path).close()
+    card = read_card(path)
     return found_card(card, [], "") if card else Found(path, [], "")
 
 
@@ -2165,18 +2256,34 @@ def find_id(identifier: str) -> Found:
     """The transcript with this id. Of copies in several folders the one with the newest conversation counts."""
     paths = [path for path in session_files(all_folders()) if session_id(path) == identifier]
     cards = [card for card in map(read_card, paths) if card]
+    if paths and not cards:
+        open_transcript(paths[0]).close()  # says why it cannot be read
     if not cards:
-        raise Refusal(f"no such session: {identifier} (looked in {len(all_folders())} folders of {', '.join(projects_roots())}){newest_hint()}")
+        looked = f"looked in {len(all_folders())} folders of {', '.join(projects_roots())}"
+        raise Refusal(f"no such session: {identifier} ({looked}){remembered(identifier) or describe_unreadable(all_folders()) or newest_hint()}")
     card = max(cards, key=lambda card: card.time)
     if card.sidechain:
         raise Refusal(f"{identifier} is the transcript of a sub-agent, not a session; name the session that started it")
     return found_card(card, [], "")
 
 
+def remembered(identifier: str) -> str:
+    """What the prompt history keeps of a session whose transcript is gone, for a refusal; empty where it keeps nothing."""
+    typed = [entry for entry in prompt_history() if entry.session == identifier and not entry.text.startswith("/")]
+    if not typed:
+        return ""
+    return (
+        f"; its transcript is gone, but the prompt history keeps {len(typed)} of its prompts, the first one "
+        f"'{shortened(typed[0].text, TITLE_CHARS)}' in {typed[0].project}: a search with --history finds them"
+    )
+
+
 def find_prefix(prefix: str) -> Optional[Found]:
     """The one session whose id begins so, None where none does. Raises Refusal where several do."""
     paths = [path for path in session_files(all_folders()) if os.path.basename(path).lower().startswith(prefix)]
     cards = [card for card in map(read_card, paths) if card and not card.sidechain]
+    if len(paths) == 1 and not cards:
+        open_transcript(paths[0]).close()  # says why it cannot be read
     if len({card.id.lower() for card in cards}) > 1:
         raise Refusal(f"{prefix} fits {len(cards)} sessions: {', '.join(described(card) for card in cards[:5])}; give more of the id")
     return find_id(cards[0].id.lower()) if cards else None
@@ -2192,10 +2299,9 @@ def find_title(title: str, directory: str, everywhere: bool) -> Found:
         if cards:
             newest, *others = sorted(cards, key=lambda card: -card.time)
             return found_card(newest, others, note)
-    raise Refusal(
-        f"no such session: '{cut(title, 200)}' is neither id nor title "
-        f"(looked at {len(search.names)} sessions in {', '.join(projects_roots())}){title_hint(wanted, search.names)}"
-    )
+    looked = f"looked at {len(search.names)} sessions in {', '.join(projects_roots())}"
+    hint = describe_unreadable(all_folders()) + title_hint(wanted, search.names)
+    raise Refusal(f"no such session: '{cut(title, 200)}' is neither id nor title ({looked}){hint}")
 
 
 class TitleSearch:

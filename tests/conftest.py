@@ -20,6 +20,10 @@ SCRIPT_SECONDS = 60  # far above any script on any fixture, so only one that han
 sys.path.insert(0, str(ROOT / "scripts"))
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "deep: a property tried on very many inputs; .ci/run tries it on one version of Python, the rest on all")
+
+
 @pytest.fixture
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty configuration folder of the client, named by CLAUDE_CONFIG_DIR, in an environment without any other CLAUDE*.

@@ -10,6 +10,8 @@ from pathlib import Path
 import bench
 import pytest
 
+pytestmark = pytest.mark.deep
+
 BENCH = Path(__file__).resolve().parent.parent / "scripts/bench.py"
 ROWS = [  # section 7 of the spec: the work of each row, on both long transcripts where it is on one
     "compact-bulk", "query-rare-bulk", "query-none-bulk", "query-common-bulk", "query-regexp-bulk", "fork-bulk",

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -128,6 +129,34 @@ def test_a_full_disk_is_one_line(session: Path) -> None:
         done = subprocess.run([sys.executable, str(COMPACT), "--id", ID], stdout=full, stderr=subprocess.PIPE, env=environment, check=False)
     assert done.returncode == 1
     assert b"Traceback" not in done.stderr and done.stderr.count(b"\n") == 1
+
+
+def shell(command: str, script: Path) -> subprocess.CompletedProcess[bytes]:
+    """What a shell does with a line in which SCRIPT stands for the script, run by the tests' interpreter."""
+    line = command.replace("SCRIPT", f"{shlex.quote(sys.executable)} {shlex.quote(str(script))}")
+    return subprocess.run(["sh", "-c", line], capture_output=True, check=False, env={name: os.environ[name] for name in ("PATH", "HOME", "CLAUDE_CONFIG_DIR")}, timeout=60)
+
+
+@pytest.mark.skipif(os.name == "nt" or not os.path.exists("/dev/full"), reason="needs a shell and /dev/full")
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("words", ["--help", "--version"])
+def test_help_that_cannot_be_written_is_one_line(config: Path, script: Path, words: str) -> None:
+    for place, reason in ((">/dev/full", "No space left on device"), (">&-", "it is closed")):
+        done = shell(f"SCRIPT {words} {place}", script)
+        assert (done.returncode, done.stdout, done.stderr.decode()) == (
+            1, b"", f"{script.name}: cannot write to standard output: {reason}; give it a terminal, a pipe or a file with room\n")
+    assert shell(f"SCRIPT {words} | true", script).stderr == b""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a shell")
+def test_closed_standard_streams(session: Path) -> None:
+    """What stands in a service or a cron job: no standard input, output or error at all."""
+    done = shell(f"SCRIPT --id {ID} >&-", COMPACT)
+    assert (done.returncode, done.stderr.count(b"\n")) == (1, 1) and b"it is closed" in done.stderr
+    assert title(parsed(shell(f"SCRIPT --id {ID} 2>&-", COMPACT))) == "Ada's barn"
+    assert title(parsed(shell(f"SCRIPT --id {ID} --args-stdin <&-", COMPACT))) == "Ada's barn"
+    assert shell("SCRIPT nobody 2>&-", COMPACT).returncode == 1
+    assert shell("SCRIPT --nobody 2>&-", COMPACT).returncode == 2
 
 
 # -------------------------------------------------------------------------------------------- arguments on standard input

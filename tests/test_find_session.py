@@ -503,3 +503,84 @@ def test_a_refusal_is_one_line_on_stderr(config: Path, run_script: Callable[...,
 def test_a_path_that_is_no_transcript(config: Path, run_script: Callable[..., subprocess.CompletedProcess[bytes]], path: str, message: str) -> None:
     done = run_script(COMPACT, "--file", path)
     assert done.stderr.decode() == f"compact_session.py: {message}\n"
+
+
+# ------------------------------------------------------------------------------------- refusals that say where to look next
+
+
+@pytest.fixture
+def forbid(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], None]:
+    """A function that takes the right to read a file away, also from root, whom no mode bit stops."""
+
+    def take_away(path: Path) -> None:
+        real_open, real_access = builtins.open, os.access
+
+        def guarded(file: object, *args: object, **named: object) -> object:
+            if str(file) == str(path):
+                raise PermissionError(13, "Permission denied", str(path))
+            return real_open(file, *args, **named)  # type: ignore[call-overload]
+
+        monkeypatch.setattr(builtins, "open", guarded)
+        monkeypatch.setattr(os, "access", lambda file, mode: str(file) != str(path) and real_access(file, mode))
+
+    return take_away
+
+
+@pytest.mark.parametrize("words", [[A], ["--id", A], ["aaaaaaaa"]])
+def test_a_named_session_that_cannot_be_read_is_not_called_unknown(config: Path, forbid: Callable[[Path], None], words: list[str]) -> None:
+    path = talk(config, A)
+    forbid(path)
+    assert refusal(*words) == f"cannot read {path}: Permission denied; check the path and its permissions"
+
+
+@pytest.mark.parametrize("words", [[], ["some title"], ["--all-projects"]])
+def test_a_search_that_finds_nothing_says_what_it_could_not_read(config: Path, forbid: Callable[[Path], None], words: list[str]) -> None:
+    path = talk(config, A)
+    forbid(path)
+    assert f"; not permitted to read {path}: check the permissions" in refusal(*words)
+
+
+def test_of_a_moved_project_the_old_directory_is_named(config: Path, tmp_path: Path) -> None:
+    new, other = tmp_path / "orchard", tmp_path / "other"
+    new.mkdir()
+    other.mkdir()
+    talk(config, A, cwd=str(other), folder="-other")
+    talk(config, B, cwd="/gone/barn", folder="-gone-barn")
+    assert f'of directories that are gone (moved? --project DIR with the old one finds them): {B} "hello" 2026-05-01 10:01 in /gone/barn;' in (
+        refusal(project=str(new)))
+    talk(config, C, cwd="/gone/orchard", folder="-gone-orchard")  # of the same name, and so the likeliest
+    said = refusal(project=str(new))
+    assert "in /gone/orchard; name one by id or title, or add --all-projects" in said and B not in said
+    assert find(project="/gone/orchard").path.endswith(f"{C}.jsonl")
+
+
+def test_where_no_directory_is_gone_the_newest_sessions_elsewhere_are_named(config: Path, tmp_path: Path) -> None:
+    talk(config, A, cwd=str(tmp_path), folder="-other")
+    assert f'; sessions elsewhere: {A} "hello" 2026-05-01 10:01 in {tmp_path}; name one' in refusal(project="/nowhere")
+
+
+def test_with_all_projects_nothing_already_done_is_advised(config: Path) -> None:
+    assert refusal("--all-projects") == (
+        f"no session with a conversation in any project (looked in {config}/projects); is CLAUDE_CONFIG_DIR the client's? A file is named with --file PATH")
+
+
+def test_of_a_pruned_session_what_the_prompt_history_keeps_is_said(config: Path) -> None:
+    entries = [{"display": text, "timestamp": 1_777_000_000_000, "project": ORCHARD, "sessionId": A} for text in ("prune the pears", "/clear", "and the plums")]
+    (config / "history.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    assert refusal(A).endswith(
+        f"; its transcript is gone, but the prompt history keeps 2 of its prompts, the first one 'prune the pears' in {ORCHARD}: "
+        "a search with --history finds them")
+
+
+def test_a_directory_as_a_reference_is_called_one(config: Path, tmp_path: Path) -> None:
+    assert refusal(str(tmp_path)) == f"{tmp_path} is a directory, not a transcript; to take that project's latest session, use --project {tmp_path}"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
+@pytest.mark.parametrize("script", ["cc-compact/compact_session.py", "cc-query-chat/query_session.py", "cc-fork/fork_session.py"])
+def test_a_pipe_is_refused_and_not_waited_for(config: Path, run_script: Callable[..., subprocess.CompletedProcess[bytes]], tmp_path: Path, script: str) -> None:
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    for words in (["--file", "pipe.jsonl"], ["--file", "pipe.jsonl", *(["--list"] if "query" in script else [])]):
+        done = run_script(COMPACT.parent.parent / script, *words, *(["word"] if "query" in script and "--list" not in words else []))
+        assert (done.returncode, done.stdout) == (1, b"")
+        assert done.stderr.decode().endswith(": pipe.jsonl is no regular file; give the path of a .jsonl file\n")

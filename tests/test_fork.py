@@ -278,6 +278,7 @@ def test_an_unused_copy_is_not_the_latest(fork: Fork, place: Callable[..., Path]
 # --- every fixture in every way -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("way", WAYS, ids=" ".join)
 @pytest.mark.parametrize("source", FIXTURES, ids=lambda path: f"{path.parents[2].name}-{path.stem[:8]}")
 def test_every_fixture_in_every_way(fork: Fork, place: Callable[..., Path], source: Path, way: list[str]) -> None:

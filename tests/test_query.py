@@ -667,3 +667,96 @@ def test_the_folder_works_alone(run_script: Run, tmp_path: Path) -> None:
         alone / QUERY.name, "--file", CASES / "44-request-snapshots/session.jsonl", "marker-plum", flags=["-I"], env={"PYTHONSAFEPATH": "1"}
     )
     assert (done.returncode, done.stderr) == (0, b"") and b'matched="1"' in done.stdout
+
+
+# --------------------------------------------------------------------------------------------------- as people type it
+
+
+ERROR = "Traceback: ValueError: cursor already closed (E4711)"
+
+
+@pytest.fixture
+def shop(orchard: Callable[..., Path]) -> Path:
+    """A session in which a question's common words stand everywhere, and its rare ones in one place each."""
+    chatter = "what was it that we did about the thing, and where is the file that you would have for us? " * 3
+    rows = [said(1, None, "the retry policy: three times, then give up"), replied(2, 1, text("Settled."))]
+    rows += [replied(n, n - 1, text(f"{chatter} {n}")) for n in range(3, 12)]
+    rows += [said(12, 11, "run pytest -k cache_77"), replied(13, 12, text(f"It says:\n{ERROR}")), replied(14, 13, text("use git commit --no-verify"))]
+    return orchard("11111111-0000-4000-8000-000000000001", *rows)
+
+
+@pytest.mark.parametrize(("typed", "answer"), [
+    ("where did we settle the retry policy?", "the retry policy: three times, then give up"),
+    ("what was the error about the cursor that we have had", f"It says:\n{ERROR}"),
+    ('what about the "retry policy"?', "the retry policy: three times, then give up"),
+    ("where is the 'retry policy'?", "the retry policy: three times, then give up"),
+    ("where is the \u201cretry policy\u201d, please", "the retry policy: three times, then give up"),
+    ("`pytest -k cache_77`", "run pytest -k cache_77"),
+    ("why did `pytest -k cache_77` fail", "run pytest -k cache_77"),
+    (ERROR, f"It says:\n{ERROR}"),
+    ('"--no-verify"', "use git commit --no-verify"),
+    ("it's the retry policy", "the retry policy: three times, then give up"),
+])
+def test_the_answer_to_a_question_comes_first(ask: Ask, shop: Path, typed: str, answer: str) -> None:
+    assert matches(ask("--file", shop, "--", typed))[0] == answer
+
+
+def test_common_words_alone_are_ranked_like_any(ask: Ask, shop: Path) -> None:
+    report = ask("--file", shop, "--", "what we did")
+    assert (report.get("matched"), [result.get("score") for result in report.iter("result")][0]) == ("9", "3 of 3 words, 9 hits")
+
+
+def test_common_words_are_hits_all_the_same(ask: Ask, shop: Path) -> None:
+    report = ask("--file", shop, "--limit", "50", "--", "where is the retry policy")
+    assert report.get("matched") == "10" and next(report.iter("result")).get("score") == "3 of 5 words, 4 hits"
+
+
+@pytest.mark.parametrize(("typed", "option"), [
+    ("cursor.*closed", "--regexp 'cursor.*closed'"), (r"E\d{4}", r"--regexp 'E\d{4}'"), ("^cursor", "--regexp '^cursor'"), ("retry|backoff|jitter", "--regexp 'retry|backoff|jitter'"),
+    ("cursor*closed", "--glob 'cursor*closed'"),
+])
+def test_words_that_look_like_a_pattern_name_the_option_that_reads_them_so(ask: Ask, shop: Path, typed: str, option: str) -> None:
+    (none,) = ask("--file", shop, "--", typed).iter("no-hit")
+    assert f"searched with {option}" in (none.text or "")
+
+
+@pytest.mark.parametrize("typed", ["nowhere.py", "C++", "why?", "f(x)", "$HOME/nowhere", "a.b.c", "nope [sic]"])
+def test_plain_words_are_not_called_a_pattern(ask: Ask, shop: Path, typed: str) -> None:
+    (none,) = ask("--file", shop, "--type", "summary", "--", typed).iter("no-hit")
+    assert "searched with" not in (none.text or "")
+
+
+def test_an_unknown_option_says_how_to_search_for_it(run_script: Run) -> None:
+    done = run_script(QUERY, "--args-stdin", stdin=b"--no-verify where\n")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.decode() == (
+        'query_session.py: unrecognized arguments: --no-verify; see --help, or put text that begins with -- in quotes to search for it: "--no-verify"\n')
+
+
+@pytest.mark.parametrize("words", [["--list", "retry"], ["--turn", "1", "--keyword", "retry"]])
+def test_words_that_nothing_would_search_for_are_refused(run_script: Run, shop: Path, words: list[str]) -> None:
+    done = run_script(QUERY, "--file", shop, *words)
+    assert (done.returncode, done.stdout) == (2, b"") and b"searches for nothing; leave out the words, or the option" in done.stderr
+
+
+def test_a_directory_without_sessions_says_where_it_looked_and_where_they_may_be(ask: Ask, shop: Path, config: Path, tmp_path: Path) -> None:
+    here = tmp_path / "orchard"
+    here.mkdir()
+    said_of_it = f"No other session of {here} is kept (looked in {config}/projects/"
+    for report in (ask("--project", here, "retry"), ask("--project", here, "--list")):
+        (hint,) = [element.text or "" for element in report.iter() if element.tag in ("no-hit", "no-session")]
+        assert said_of_it in hint and "in /home/ada/orchard" in hint and "--project DIR with the old one" in hint
+        assert report.get("sessions") == "0"
+
+
+def test_a_session_that_cannot_be_read_is_counted(ask: Ask, shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = open
+
+    def guarded(file: object, *args: Any, **named: Any) -> Any:
+        if str(file) == str(shop):
+            raise PermissionError(13, "Permission denied", str(file))
+        return real(file, *args, **named)  # type: ignore[call-overload]
+
+    monkeypatch.setattr("builtins.open", guarded)
+    report = ask("--project", "/home/ada/orchard", "retry")
+    assert (report.get("sessions"), report.get("unreadable")) == ("0", "1")

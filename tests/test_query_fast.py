@@ -24,6 +24,8 @@ from test_query import load_query, replied, said, text
 
 import cc_transcript as cc
 
+pytestmark = pytest.mark.deep
+
 TESTS = ROOT / "tests"
 SOURCES = sorted(
     path

@@ -22,6 +22,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import planted
 import pytest
 
+pytestmark = pytest.mark.deep
+
 SCRIPT = Path(__file__).resolve().parent.parent / "skills/cc-compact/compact_session.py"
 DEFAULT, SHORT = 28_000, 6_000  # bounds of the bar; the first is the script's default and is not passed
 SEEDS = range(1, 11)  # both kinds of task list, all five endings, with and without a compaction

@@ -336,6 +336,7 @@ def make_session(path: Path, seed: int) -> None:
     path.write_text("".join(json.dumps(fields) + "\n" for fields in rows))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("seed", range(12))
 def test_the_bound_holds_for_any_session_and_any_options(run_script: Callable[..., subprocess.CompletedProcess[bytes]], tmp_path: Path, seed: int) -> None:
     path = tmp_path / "session.jsonl"
@@ -351,6 +352,7 @@ def test_the_bound_holds_for_any_session_and_any_options(run_script: Callable[..
         assert ElementTree.fromstring(text).attrib["chars"] == str(units(text))
 
 
+@pytest.mark.deep
 def test_every_bound_from_2000_on_case_51(tmp_path: Path, config: Path) -> None:
     """In one process, so that many bounds can be tried: each is kept, and the first and the last three prompts stand."""
     path = tmp_path / "session.jsonl"

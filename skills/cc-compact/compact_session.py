@@ -28,6 +28,7 @@ MOST_OUTPUT = 100_000  # of a failed command's output, how much of the end is se
 LAST_WORDS = 90  # of a sub-agent's answer less than this is its end, where the finding stands
 LAST_CALLS = 10  # calls shown with their output; the rest are counted
 FINAL_HINT = 80  # of the last answer, what is said in its exchange
+NEEDED_REPLY = 150  # of the answers to the first prompt and the last ones this much stays: where things stood is no use without them
 FINAL_CHARS = 6_000  # the last answer is shown in full up to here
 LINE_CHARS = 240  # a one-line entry
 EDITORS = frozenset(("Edit", "Write", "MultiEdit", "NotebookEdit"))
@@ -460,6 +461,8 @@ class Layout:
     def __init__(self, level: Level, options: argparse.Namespace, quote: cc.Quoter, now: float) -> None:
         self.level, self.options, self.quote, self.now = level, options, quote, now
         self.conversation, self.facts = level.conversation, level.facts
+        self.directory = next((record.cwd for record in self.conversation.happened if record.cwd), "")
+        self.moved_to = "" if os.path.isdir(self.directory) else moved_place(level.facts.edits, self.directory, cc.project_directory(options.project))
         self.exchanges = self.conversation.exchanges
         self.lines = {exchange.n: " ".join(quote.plain(PICTURE_MARK.sub("", exchange.prompt.text), 20_000).split()) for exchange in self.exchanges}
         self.cues = {n: cue(line) for n, line in self.lines.items()}
@@ -513,8 +516,10 @@ class Layout:
         ended = cc.element("ended", "", quote.line(how_it_ended(self.conversation), LINE_CHARS))
         when = cc.element("time", quote.attributes({"first": clock(first), "last": clock(latest), "ago": cc.ago(last, self.now)}), "")
         directories = list(dict.fromkeys(record.cwd for record in records if record.cwd))
+        now = None if os.path.isdir(self.directory) else self.moved_to or "gone"
         branch = next((record.branch for record in reversed(records) if record.branch), "")
-        project = cc.element("project", quote.attributes({"branch": branch}), quote.line(directories[0], LINE_CHARS)) if directories else ""
+        where = quote.attributes({"branch": branch, "now": now})
+        project = cc.element("project", where, quote.line(directories[0], LINE_CHARS)) if directories else ""
         others = cc.element("other-directories", "", quote.line(", ".join(directories[1:]), LINE_CHARS)) if directories[1:] else ""
         return [
             cc.element("counts", quote.attributes(counts), ""),
@@ -615,7 +620,10 @@ class Layout:
             )
             if exchange.shell_output:
                 user += cc.element("shell-output", "", self.quote.text(exchange.shell_output, cap // 2))
-            agent = "\n".join(filter(None, (cc.cut(opening, cap // 4) if cap >= 300 else "", cc.cut(final, cap) if cap >= cc.BOTH_ENDS else "")))
+            reply_cap = max(cap, NEEDED_REPLY) if needed and cap > cc.SMALLEST_CAP else cap
+            agent = "\n".join(
+                filter(None, (cc.cut(opening, cap // 4) if cap >= 300 else "", cc.cut(final, reply_cap) if reply_cap >= cc.BOTH_ENDS else ""))
+            )
             if exchange is closing and len(final) > FINAL_HINT:  # it follows in full
                 agent = cc.shortened(final, FINAL_HINT)
             reply = cc.element("agent", self.quote.attributes({"calls": call_counts(exchange)}), agent.translate(cc.XML_ESCAPES))
@@ -676,12 +684,13 @@ class Layout:
     def file_section(self) -> cc.Section:
         """The most edited files and what became of them since."""
         shown = self.facts.edits[: self.options.top_files]
-        directory = next((record.cwd for record in self.conversation.happened if record.cwd), "")
-        project = f"{directory}/" if directory else ""
+        project = f"{self.directory}/" if self.directory else ""
         items = []
         for at, edits in enumerate(shown):
-            attributes = {"edits": edits.times, "added": edits.added, "removed": edits.removed, "since": since(edits)}
-            path = edits.path[len(project) :] if project and edits.path.startswith(project) else edits.path
+            inside = bool(project) and edits.path.startswith(project)
+            path = edits.path[len(project) :] if inside else edits.path
+            now = os.path.join(self.moved_to, path) if inside and self.moved_to else edits.path
+            attributes = {"edits": edits.times, "added": edits.added, "removed": edits.removed, "since": since(edits, now)}
             xml = cc.element("edited", self.quote.attributes(attributes), self.quote.line(path, LINE_CHARS)) + "\n"
             items.append(cc.Item(at, self.constant(xml)))
         return cc.Section("most-edited-files", self.quote.attributes({"files": len(self.facts.edits)}), items, 8, (1, 1, 1), len(self.facts.edits))
@@ -756,10 +765,17 @@ def call_counts(exchange: cc.Exchange) -> str:
     return ", ".join(f"{name} {count}" for name, count in sorted(names.items(), key=lambda pair: -pair[1]))
 
 
-def since(edits: Edits) -> str:
-    """What became of an edited file after its last edit."""
+def moved_place(edits: list[Edits], directory: str, here: str) -> str:
+    """Where a project whose directory is gone stands now: `here`, if most of the files edited in it stand there as well, else empty."""
+    inside = [edited.path[len(directory) + 1 :] for edited in edits if directory and edited.path.startswith(f"{directory}/")]
+    there = [path for path in inside if os.path.isfile(os.path.join(here, path))]
+    return here if there and len(there) * 2 >= len(inside) else ""
+
+
+def since(edits: Edits, path: str) -> str:
+    """What became of an edited file, which stands at `path` now, after its last edit."""
     try:
-        changed = os.stat(edits.path).st_mtime
+        changed = os.stat(path).st_mtime
     except (OSError, ValueError):
         return "gone"
     return "changed since" if edits.last is not None and changed > edits.last + 2 else "unchanged"
@@ -796,7 +812,9 @@ def read_level(found: cc.Found) -> Level:
     """Read one session of the chain. Raises Refusal where it holds no conversation."""
     conversation = cc.read_conversation(cc.read_transcript(found.path))
     if not conversation.exchanges and not conversation.commands:
-        raise cc.Refusal(f"no conversation in this session ({found.path}); name another one by id or title")
+        damaged = conversation.transcript.damaged
+        spoilt = f", in which {damaged} line{'s' * (damaged > 1)} cannot be read" if damaged else ""
+        raise cc.Refusal(f"no conversation in this session ({found.path}{spoilt}); name another one by id or title")
     return Level(found.path, cc.session_title(conversation), found.note, found.others, conversation, gather_facts(conversation))
 
 
@@ -918,14 +936,6 @@ exit status: 0 done, 1 refused (one line on stderr), 2 wrong usage
 """
 
 
-def count(text: str) -> int:
-    """A whole number of 0 or more, for argparse."""
-    value = int(text) if text.isdecimal() else -1
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"{text} is no whole number of 0 or more")
-    return value
-
-
 def fraction(text: str) -> float:
     """A number above 0 and up to 1, for argparse."""
     value = float(text) if re.fullmatch(r"[0-9.]+", text) and text.count(".") < 2 and text != "." else 0.0
@@ -944,13 +954,13 @@ def build_parser() -> cc.Parser:
         DEFAULT_BOUND,
     )
     knobs = parser.add_argument_group("what the report holds (the bound rules over all)")
-    knobs.add_argument("--max-depth", metavar="N", type=count, default=10, help="how many ancestors to follow (default 10)")
+    knobs.add_argument("--max-depth", metavar="N", type=cc.count, default=10, help="how many ancestors to follow (default 10)")
     knobs.add_argument("--decay", metavar="F", type=fraction, default=0.6, help="room of each ancestor against the one before (default 0.6)")
-    knobs.add_argument("--first", metavar="N", type=count, default=5, help="first exchanges shown (default 5)")
-    knobs.add_argument("--last", metavar="N", type=count, default=10, help="last exchanges shown (default 10)")
-    knobs.add_argument("--middle", metavar="N", type=count, default=8, help="pivotal exchanges shown between them (default 8)")
-    knobs.add_argument("--top-files", metavar="N", type=count, default=10, help="most edited files shown (default 10)")
-    knobs.add_argument("--maxlen", metavar="N", type=count, default=800, help="longest quotation of one message (default 800)")
+    knobs.add_argument("--first", metavar="N", type=cc.count, default=5, help="first exchanges shown (default 5)")
+    knobs.add_argument("--last", metavar="N", type=cc.count, default=10, help="last exchanges shown (default 10)")
+    knobs.add_argument("--middle", metavar="N", type=cc.count, default=8, help="pivotal exchanges shown between them (default 8)")
+    knobs.add_argument("--top-files", metavar="N", type=cc.count, default=10, help="most edited files shown (default 10)")
+    knobs.add_argument("--maxlen", metavar="N", type=cc.count, default=800, help="longest quotation of one message (default 800)")
     return parser
 
 

@@ -1465,21 +1465,6 @@ exit status: 0 done, 1 refused (one line on stderr), 2 wrong usage
 """
 
 
-def count(text: str) -> int:
-    """A whole number of 0 or more, for argparse."""
-    value = int(text) if text.isdecimal() and len(text) < 10 else -1
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"{text} is no whole number of 0 or more")
-    return value
-
-
-def positive(text: str) -> int:
-    """A whole number of 1 or more, for argparse."""
-    if not count(text):
-        raise argparse.ArgumentTypeError("0 would leave nothing; give 1 or more")
-    return count(text)
-
-
 def turn_or_uuid(text: str) -> str:
     """A turn's number or a record's uuid, for argparse."""
     if not cc.UUID.fullmatch(text) and not (text.isdecimal() and len(text) < 10):
@@ -1495,16 +1480,17 @@ def build_parser() -> cc.Parser:
         "lighter history. The session itself is only read. Named nothing, it copies the session that calls it.",
         EPILOG,
         DEFAULT_BOUND,
+        "in Claude Code this very session, at a shell the latest of this project",
     )
     what = parser.add_argument_group("what is copied")
     what.add_argument("--exact", action="store_true", help="the live conversation whole, nothing slimmed")
     what.add_argument("--up-to", metavar="N|UUID", type=turn_or_uuid, help="as it stood after turn N, or at that record, also before a compaction")
-    what.add_argument("--last", metavar="N", type=positive, help="only the last N exchanges, led by a note")
+    what.add_argument("--last", metavar="N", type=cc.positive, help="only the last N exchanges, led by a note")
     what.add_argument("--compact", action="store_true", help="all but the last exchanges becomes one compaction record: their skeleton")
     what.add_argument("--summary", metavar="FILE", help="with --compact, this text instead of the skeleton ('-': standard input)")
-    what.add_argument("--summary-tokens", metavar="N", type=positive, default=8_000, help="most tokens of the skeleton (default 8,000)")
-    what.add_argument("--keep-last", metavar="N", type=count, default=5, help="last exchanges that stay as they are (default 5)")
-    what.add_argument("--tool-chars", metavar="N", type=positive, default=2_000, help="where texts of calls and results are cut (default 2,000)")
+    what.add_argument("--summary-tokens", metavar="N", type=cc.positive, default=8_000, help="most tokens of the skeleton (default 8,000)")
+    what.add_argument("--keep-last", metavar="N", type=cc.count, default=5, help="last exchanges that stay as they are (default 5)")
+    what.add_argument("--tool-chars", metavar="N", type=cc.positive, default=2_000, help="where texts of calls and results are cut (default 2,000)")
     what.add_argument("--keep-images", action="store_true", help="keep pictures")
     what.add_argument("--redact", action="store_true", help="mask credentials in the copy")
     where = parser.add_argument_group("what it is called and where it goes")

@@ -102,11 +102,13 @@ def unfold_line(line: str, at: int, sensitive: bool) -> int:
 
 
 class Match(NamedTuple):
-    """How a text matched: distinct words found, hits in all, and where the first one begins in the folded text."""
+    """How a text matched: distinct words found, hits in all, where the first one begins in the folded text, and what it is ranked
+    by: distinct words and hits, of the words that tell something."""
 
     distinct: int
     hits: int
     start: int
+    worth: tuple[int, int]
 
 
 class Matcher(Protocol):
@@ -126,8 +128,24 @@ class Matcher(Protocol):
         """Where the stretch to show has its middle."""
 
 
+# fmt: off
+COMMON_WORDS = frozenset((  # of questions as people type them: any long text holds them all, and would stand before the answer
+    "a", "about", "all", "also", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can", "could", "did", "do",
+    "does", "for", "from", "had", "has", "have", "how", "i", "if", "in", "into", "is", "it", "its", "me", "my", "no", "not", "of", "on",
+    "or", "our", "so", "that", "the", "their", "them", "then", "there", "these", "they", "this", "to", "us", "was", "we", "were", "what",
+    "when", "where", "which", "who", "why", "will", "with", "would", "you", "your", "der", "die", "das", "den", "dem", "ein", "eine",
+    "einen", "und", "oder", "nicht", "ist", "wo", "wie", "wann", "warum", "wer", "wir", "ich", "es", "mit", "von", "zu", "im",
+    "auf", "für", "le", "la", "les", "un", "une", "des", "et", "ou", "est", "où", "que", "qui", "quoi", "pourquoi", "nous",
+    "je", "el", "los", "las", "una", "y", "qué", "cómo", "dónde", "por", "para", "de", "en",
+))
+# fmt: on
+
+
 class Words:
-    """Free text: any word counts, a quoted phrase is one word, whatever blanks or line breaks stand inside it."""
+    """Free text: any word counts, a quoted phrase is one word, whatever blanks or line breaks stand inside it.
+
+    Common words count as hits, but where the text holds others they rank nothing and are not what a snippet shows.
+    """
 
     def __init__(self, text: str, sensitive: bool) -> None:
         self.words = [fold(word, sensitive) for word in split_words(text)]
@@ -136,11 +154,13 @@ class Words:
             raise cc.Refusal("there is nothing to search for: give words, --regexp or --glob, or --list for the sessions")
         self.literals: Optional[list[str]] = self.words
         self.size = len(self.words)
+        self.telling = [word for word in self.words if word.casefold() not in COMMON_WORDS] or self.words
         self.patterns = {word: re.compile(r"\s+".join(map(re.escape, word.split()))) for word in self.words if re.search(r"\s", word)}
 
     def match(self, folded: str) -> Optional[Match]:
-        counts = [count for word in self.words if (count := self.count(word, folded))]
-        return Match(len(counts), sum(counts), 0) if counts else None
+        counts = {word: count for word in self.words if (count := self.count(word, folded))}
+        telling = [counts[word] for word in self.telling if word in counts]
+        return Match(len(counts), sum(counts.values()), 0, (len(telling), sum(telling))) if counts else None
 
     def match_spelled(self, composed: str) -> Optional[Match]:
         return None  # words are folded like the text
@@ -159,7 +179,8 @@ class Words:
 
     def place(self, folded: str, match: Match) -> int:
         """The middle of the stretch with the most distinct words that a snippet can show, the first of equals."""
-        spans = sorted((start, end, word) for word in self.words for start, end in self.places(word, folded))
+        shown = self.telling if match.worth[0] else self.words
+        spans = sorted((start, end, word) for word in shown for start, end in self.places(word, folded))
         best, most, first = (spans[0][0] + spans[0][1]) // 2, 1, 0
         for at, (_, end, _) in enumerate(spans):
             while end - spans[first][0] > DEFAULT_TRUNCATE * 2 // 3 and first < at:
@@ -170,10 +191,15 @@ class Words:
         return best
 
 
+QUOTED_OR_WORD = re.compile(
+    r"""(?<!\S)(?:"((?:\\"|[^"])+)"|`([^`]+)`|'([^']+)'|“([^”]+)”)[?!.,;:]*(?!\S)|(\S+)"""  # a sentence may go on after it
+)
+
+
 def split_words(text: str) -> list[str]:
-    """The words of free text; "quoted phrases" stay whole (a quote inside one is written \\"). A sentence's marks at the
-    end of a word are no part of it where there are several words."""
-    found = [("" if phrase else word) or phrase.replace('\\"', '"') for phrase, word in re.findall(r'(?<!\S)"((?:\\"|[^"])+)"(?!\S)|(\S+)', text)]
+    """The words of free text; "quoted phrases" stay whole (a quote inside one is written \\"), and so does what people put in
+    other quotes or in backquotes. A sentence's marks at the end of a word are no part of it where there are several words."""
+    found = [(next(filter(None, phrases), "").replace('\\"', '"') or word) for *phrases, word in QUOTED_OR_WORD.findall(text)]
     return [
         word
         for word in (re.sub(r"(?<=\w)[?!.,;:]+$", "", word) if len(found) > 1 and not re.search(r"\s", word) else word for word in found)
@@ -279,7 +305,7 @@ class Pattern:
             hits += found.end() > found.start()
             if hits == MOST_HITS:
                 break
-        return Match(1, hits, first[0]) if first else None
+        return Match(1, hits, first[0], (1, hits)) if first else None
 
     def place(self, folded: str, match: Match) -> int:
         return match.start
@@ -370,7 +396,7 @@ class Glob:
             if not found:
                 return None
             start, end = found.start() if start < 0 else start, found.end()
-        return Match(1, 1, start)
+        return Match(1, 1, start, (1, 1))
 
     def place(self, folded: str, match: Match) -> int:
         return match.start
@@ -1029,7 +1055,7 @@ def hit_of(reader: Reader, record: cc.Record, item: Item, state: str, found: Mat
     """A hit, with the text around it where it is among the best so far."""
     match, folded, sensitive = found
     target, when = reader.target, cc.seconds(record.timestamp) or 0.0
-    rank = (-match.distinct, -match.hits, -when, target.path, record.offset, item.part)
+    rank = (-match.worth[0], -match.worth[1], -when, target.path, record.offset, item.part)
     row = hash((record.uuid or f"{target.path}@{record.offset}", item.kind, item.part))
     text = hash((item.kind, record.timestamp, item.text)) if record.timestamp else 0
     hit = Hit(rank, (row, text), item.kind, state, None, record.timestamp, target.session, target.agent, "", item.label, match, "", 0, 0, 0)
@@ -1210,7 +1236,7 @@ def fits(path: str, tree: Optional[str]) -> bool:
         if seen == own or seen.startswith(own.rstrip(os.sep) + os.sep):
             return True
     card = cc.read_card(path)
-    return card is not None and cc.belongs(card, tree)
+    return folder == cc.folder_name(tree) if card is None else cc.belongs(card, tree)  # what cannot be read is counted, not passed over
 
 
 @lru_cache(maxsize=4)
@@ -1493,7 +1519,7 @@ def search_history(options: argparse.Namespace, search: Search, tally: Tally, se
             row = hash(("history", typed.session, typed.text))
             tally.add(
                 Hit(
-                    (-match.distinct, -match.hits, -typed.time, "", at, ""),
+                    (-match.worth[0], -match.worth[1], -typed.time, "", at, ""),
                     (row, 0),
                     "user",
                     "history",
@@ -1527,8 +1553,33 @@ def no_hit(options: argparse.Namespace, scope: Scope, search: Search, quote: cc.
     text = "Nothing found. Not searched: " + ", ".join(f"{what} ({option})" for what, option, left_out in missing if left_out) + "."
     if options.type or options.only or options.since or options.until:
         text += " Filters were on (--type, --only, --since, --until)."
+    text += pattern_hint(options) + ("" if scope.targets else f" {nothing_kept(options)}")
     close = close_words(scope, search) if options.mode == "keyword" else []
     return cc.element("no-hit", quote.attributes({"close-words": ", ".join(close)}), quote.text(text)) + "\n"
+
+
+PATTERN_LIKE = re.compile(r"\.[*+]|\\[bBdDsSwW.()\[]|\][*+?{]|^\^\w|\w\$$|\(\?|\w\|\w")
+GLOB_LIKE = re.compile(r"\*")
+
+
+def pattern_hint(options: argparse.Namespace) -> str:
+    """That words which nowhere occur look like a pattern, and the option that reads them as one; empty where they do not."""
+    import shlex
+
+    if options.mode != "keyword" or not GLOB_LIKE.search(options.query) and not PATTERN_LIKE.search(options.query):
+        return ""
+    option, kind = ("--regexp", "regular expression") if PATTERN_LIKE.search(options.query) else ("--glob", "pattern")
+    return f" Words are looked for as they stand; as a {kind} they are searched with {option} {shlex.quote(options.query)}"
+
+
+def nothing_kept(options: argparse.Namespace) -> str:
+    """Where a directory's sessions were looked for when there are none, and where the ones that are meant may be."""
+    if options.all_projects:
+        return f"There is no session in {', '.join(cc.projects_roots())}{cc.describe_unreadable(cc.all_folders())}."
+    directory = cc.project_directory(options.project)
+    looked = cc.project_folders(directory)[:3]
+    hint = cc.describe_unreadable(looked) or cc.describe_elsewhere(directory, {(cc.own_session() or "").lower()})
+    return f"No other session of {directory} is kept (looked in {', '.join(looked)}){hint}."
 
 
 def close_words(scope: Scope, search: Search) -> list[str]:
@@ -1610,7 +1661,8 @@ def exchanges_between(reader: Reader, first: int, last: int) -> list[cc.Exchange
     exchanges = [exchange for exchange in reader.conversation.exchanges if first <= exchange.n <= last]
     if not exchanges:
         asked = f"turn {first}" if first == last else f"turns {first} to {last}"
-        raise cc.Refusal(f"no {asked} in this session ({reader.target.path}), which has {highest_turn(reader)}; see --list")
+        most = highest_turn(reader)
+        raise cc.Refusal(f"no {asked} in this session ({reader.target.path}), which has {most}; {f'give 1 to {most}' if most else 'see --list'}")
     return exchanges
 
 
@@ -1667,6 +1719,8 @@ def list_report(options: argparse.Namespace) -> str:
             break
         shown.append(piece)
     rest = len(paths) - len(shown)
+    if not paths:
+        return root(cc.element("no-session", "", quote.text(nothing_kept(options))) + "\n", 0)
     return root("".join(shown) + (omitted(rest) if rest else ""), len(shown))
 
 
@@ -1754,14 +1808,6 @@ def one_of(names: tuple[str, ...]) -> Callable[[str], str]:
     return check
 
 
-def positive(text: str) -> int:
-    """A whole number of 1 or more, for argparse."""
-    value = int(text) if text.isdecimal() and len(text) < 10 else 0
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is no whole number of 1 or more")
-    return value
-
-
 def duration(text: str) -> float:
     """Seconds above 0, for argparse."""
     value = float(text) if re.fullmatch(r"\d{1,6}(\.\d+)?", text) else 0.0
@@ -1802,6 +1848,7 @@ def build_parser() -> cc.Parser:
         "all sessions of this project but the one that asks",
         ("WORDS", 'what to find: any word counts, a "quoted phrase" is one word'),
     )
+    parser.unknown_hint = ', or put text that begins with -- in quotes to search for it: "--no-verify"'
     which = parser.add_argument_group("where")
     which.add_argument("--chat", metavar="REF", help="one session: a path, an id or the beginning of one, 'this' (the one that asks), or a title")
     which.add_argument("--subagents", action="store_true", help="search the transcripts of sub-agents as well")
@@ -1826,8 +1873,8 @@ def build_parser() -> cc.Parser:
     how = parser.add_argument_group("instead of a search, and how much")
     how.add_argument("--turn", metavar="N[-M]", type=turns, dest="turn", help="print these exchanges of the session named by --chat")
     how.add_argument("--list", action="store_true", help="print the sessions, newest first")
-    how.add_argument("--limit", metavar="N", type=positive, help="results shown (default 5)")
-    how.add_argument("--truncate", metavar="N", type=positive, default=DEFAULT_TRUNCATE, help="longest text of one result (default 900)")
+    how.add_argument("--limit", metavar="N", type=cc.positive, help="results shown (default 5)")
+    how.add_argument("--truncate", metavar="N", type=cc.positive, default=DEFAULT_TRUNCATE, help="longest text of one result (default 900)")
     return parser
 
 
@@ -1837,6 +1884,8 @@ def settle(parser: cc.Parser, options: argparse.Namespace) -> argparse.Namespace
     given = {mode: text for mode, text in (("keyword", options.keyword), ("regexp", options.regexp), ("glob", options.glob)) if text is not None}
     if len(given) + bool(words) > 1:
         parser.error("more than one thing to search for is given; give words, --keyword, --regexp or --glob, a text with blanks in quotes")
+    if (given or words) and (options.list or options.turn):
+        parser.error(f"{'--list' if options.list else '--turn'} searches for nothing; leave out the words, or the option")
     options.mode, options.query = next(iter(given.items()), ("keyword", words))
     options.turns, options.limit_given = options.turn, options.limit is not None
     options.limit = options.limit or DEFAULT_LIMIT

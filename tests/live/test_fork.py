@@ -3,20 +3,18 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple, Optional
 
 import pytest
 from client import Client, Json, ScriptedModel, Tui, binary, sent
-from resuming import CLIENTS, FOLDER, resumed
+from resuming import CLIENTS, Sent, resume, resume_file, resumed
 from test_plugin import Person, copy_tracked
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,17 +26,6 @@ SOME = NAMES[::5]  # for these ways
 # where the client itself sends what the API would refuse, or drops a call that a fork can keep
 MENDED = frozenset(("53-fork-unpaired-tools/head", "53-fork-unpaired-tools/twice"))
 PASTED = re.compile(r"\\n\\nText inside <pasted_content> tags was pasted.*?(?=\\n\\n|\")")  # said of pastes whose tag the session's own id has made
-
-
-class Sent(NamedTuple):
-    """What the client sent on resuming a session: every request, the first with tools, and the transcript as it was before."""
-
-    requests: list[Json]
-    body: Json
-    data: bytes
-
-    def items(self) -> list[resumed.Item]:
-        return resumed.sent_items(self.body, self.data)
 
 
 class Forked(NamedTuple):
@@ -55,30 +42,12 @@ def fork(path: Path, *way: str, env: Optional[dict[str, str]] = None) -> ET.Elem
     return ET.fromstring(done.stdout)
 
 
-def resume(path: Path, prompt: str = "Go on.") -> Sent:
-    """Resume a copy of that transcript in an empty configuration, from another directory."""
-    data = path.read_bytes()
-    with tempfile.TemporaryDirectory(prefix="resume-") as root, ScriptedModel() as model:
-        client = Client(binary(), Path(root), model)
-        folder, cwd = client.config / "projects" / FOLDER, Path("/tmp")
-        folder.mkdir(parents=True)
-        shutil.copy(path, folder)
-        client.ask(prompt, "--resume", path.stem, cwd=cwd)
-        return Sent(model.requests, model.turns[0], data)
-
-
 def fork_and_resume(name: str, way: tuple[str, ...]) -> Forked:
     with tempfile.TemporaryDirectory(prefix="fork-") as root:
         folder = Path(root)
         source = folder / f"{resumed.place(name, folder)}.jsonl"
         report = fork(source, *way)
-        return Forked(resumed_source(name), resume(folder / f"{report.get('id')}.jsonl"), report)
-
-
-@cache
-def resumed_source(name: str) -> Sent:
-    with tempfile.TemporaryDirectory(prefix="source-") as root:
-        return resume(Path(root) / f"{resumed.place(name, Path(root))}.jsonl")
+        return Forked(resume(name), resume_file(folder / f"{report.get('id')}.jsonl"), report)
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +55,7 @@ def forked() -> Iterator[dict[tuple[str, tuple[str, ...]], Future[Forked]]]:
     """Every session forked in every way, three clients at a time."""
     pool = ThreadPoolExecutor(CLIENTS)
     try:
-        several = [(name, way) for name in NAMES for way in WAYS] + [(name, way) for name in SOME for way in SHORTER]
+        several = [(name, way) for way in WAYS for name in NAMES] + [(name, way) for name in SOME for way in SHORTER]
         yield {(name, way): pool.submit(fork_and_resume, name, way) for name, way in several}
     finally:
         pool.shutdown(cancel_futures=True)
@@ -173,10 +142,10 @@ def test_an_old_usage_makes_the_source_compact_and_the_slim_fork_not(tmp_path: P
     """The source's last usage is near the window, so the client would compact it first. The saving is what the report says."""
     source = made_session(tmp_path / "p", 12, 990_000, tmp_path)
     report = fork(source)
-    copy = resume(source.parent / f"{report.get('id')}.jsonl")
+    copy = resume_file(source.parent / f"{report.get('id')}.jsonl")
     assert len(copy.requests) == 1
-    assert len(resume(source).requests) > 1
-    light = resume(made_session(tmp_path / "q", 12, 100, tmp_path))
+    assert len(resume_file(source).requests) > 1
+    light = resume_file(made_session(tmp_path / "q", 12, 100, tmp_path))
     assert copy.items() == light.items()
     saved = (len(json.dumps(light.body["messages"])) - len(json.dumps(copy.body["messages"]))) / 4
     context = report.find("context")
@@ -187,7 +156,7 @@ def test_an_old_usage_makes_the_source_compact_and_the_slim_fork_not(tmp_path: P
 def test_compact_of_200_prompts_and_a_fork_of_the_fork(tmp_path: Path) -> None:
     source = made_session(tmp_path / "p", 200, 990_000, tmp_path)
     first = source.parent / f"{fork(source, '--compact').get('id')}.jsonl"
-    copy = resume(first)
+    copy = resume_file(first)
     shown = sent(copy.body)
     assert len(copy.requests) == 1
     skeleton = next(text for role, text in shown if "Skeleton of turns 1 to 195" in text)
@@ -195,7 +164,7 @@ def test_compact_of_200_prompts_and_a_fork_of_the_fork(tmp_path: Path) -> None:
     assert [text for _, text in shown if text.startswith("Row 19") or text.startswith("Row 200")][-1].startswith("Row 200")
     for n in range(196, 201):
         assert ("user", f"RES:toolu_{n}:{n} m\n" + "tall grass " * 900) in shown
-    again = resume(first.parent / f"{fork(first, '--compact', '--keep-last', '2').get('id')}.jsonl")
+    again = resume_file(first.parent / f"{fork(first, '--compact', '--keep-last', '2').get('id')}.jsonl")
     second = next(text for _, text in sent(again.body) if "Skeleton of turns 1 to 195" in text)
     kept = re.search(r"Skeleton of turns 1 to 195.*?(?=\n\[19[0-5]|\Z)", skeleton, re.S)
     assert kept and kept[0] in second and "PEAR-197" in second
@@ -204,7 +173,7 @@ def test_compact_of_200_prompts_and_a_fork_of_the_fork(tmp_path: Path) -> None:
 def test_up_to_a_turn_before_a_compaction(tmp_path: Path) -> None:
     name = next(name for name in NAMES if name.startswith("v332_compacted_twice"))
     source = tmp_path / f"{resumed.place(name, tmp_path)}.jsonl"
-    prompts = [text for role, text in resume(tmp_path / f"{fork(source, '--up-to', '2').get('id')}.jsonl").items() if role == "user" and not text.startswith("RES:")]
+    prompts = [text for role, text in resume_file(tmp_path / f"{fork(source, '--up-to', '2').get('id')}.jsonl").items() if role == "user" and not text.startswith("RES:")]
     assert len(prompts) == 2 and not any("SUMMARY HEADER" in text for text in prompts)
 
 
@@ -212,9 +181,9 @@ def test_spilled_outputs_when_the_folder_of_the_source_is_gone(tmp_path: Path) -
     name = next(name for name in NAMES if name.startswith("v332_print_multiturn"))
     source = tmp_path / f"{resumed.place(name, tmp_path)}.jsonl"
     path = tmp_path / f"{fork(source).get('id')}.jsonl"
-    expected = resume(source).items()
+    expected = resume_file(source).items()
     source.unlink()
-    assert resume(path).items() == expected
+    assert resume_file(path).items() == expected
 
 
 # --- the TUI ------------------------------------------------------------------------------------------------------------

@@ -12,20 +12,20 @@ from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
-from resuming import Item, resumed, resuming
+from resuming import Sent, resumed, resuming
 
 FIRST, END = map(int, os.environ.get("LIVE_SEEDS", f"0:{resumed.SEEDS}").split(":"))
 NAMES = [f"random/{seed}" for seed in range(FIRST, END)]
 
 
 @pytest.fixture(scope="module")
-def sent() -> Iterator[dict[str, Future[list[Item]]]]:
+def sent() -> Iterator[dict[str, Future[Sent]]]:
     with resuming(NAMES) as futures:
         yield futures
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_live_is_what_the_client_sends(name: str, sent: dict[str, Future[list[Item]]], tmp_path: Path) -> None:
-    now = sent[name].result()
+def test_live_is_what_the_client_sends(name: str, sent: dict[str, Future[Sent]], tmp_path: Path) -> None:
+    now = sent[name].result().items()
     assert resumed.live(name, tmp_path) == now
     assert resumed.pinned().get(name, now) == now

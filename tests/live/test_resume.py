@@ -13,25 +13,25 @@ from concurrent.futures import Future
 
 import pytest
 from client import isolate
-from resuming import Item, resumed, resuming
+from resuming import Sent, resumed, resuming
 
 
 @pytest.fixture(scope="module")
-def sent() -> Iterator[dict[str, Future[list[Item]]]]:
+def sent() -> Iterator[dict[str, Future[Sent]]]:
     with resuming(resumed.sources()) as futures:
         yield futures
 
 
 @pytest.mark.parametrize("name", resumed.sources())
-def test_client_sends_what_is_pinned(name: str, sent: dict[str, Future[list[Item]]]) -> None:
-    assert sent[name].result() == resumed.pinned()[name]
+def test_client_sends_what_is_pinned(name: str, sent: dict[str, Future[Sent]]) -> None:
+    assert sent[name].result().items() == resumed.pinned()[name]
 
 
 def write() -> None:
     """Resume every session, the random ones too, and write down what the client sent."""
     isolate()
     with resuming(resumed.names()) as futures:
-        lines = [f"{json.dumps(name)}: {json.dumps(future.result(), ensure_ascii=False)}" for name, future in futures.items()]
+        lines = [f"{json.dumps(name)}: {json.dumps(future.result().items(), ensure_ascii=False)}" for name, future in futures.items()]
     resumed.PINNED.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
 
 

@@ -1,0 +1,100 @@
+"""What a heavy user meets in a week: a project that was moved, a session open in another terminal, one of 500 prompts."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Optional
+from xml.etree import ElementTree
+
+import pytest
+from conftest import ROOT
+from planted import planted_session, write_session
+from test_find_session import A, B, find, live_client, refusal, talk
+
+COMPACT = ROOT / "skills/cc-compact/compact_session.py"
+SAMPLE = ROOT / "tests/fixtures/sample/projects/-home-ada-orchard/5a3e1c70-8d42-4b6f-9c15-2f7be0d4a961.jsonl"
+EDITED = ("src/orchard/report.py", "src/orchard/cli.py", "tests/test_report.py")
+Run = Callable[..., "subprocess.CompletedProcess[bytes]"]
+
+
+@pytest.fixture
+def moved(tmp_path: Path) -> Path:
+    """The sample's transcript, as if its project had stood in `old` below tmp_path, where nothing is any more."""
+    path = tmp_path / "sample.jsonl"
+    path.write_bytes(SAMPLE.read_bytes().replace(b"/home/ada/orchard", str(tmp_path / "old").encode()))
+    return path
+
+
+def fill(directory: Path, names: tuple[str, ...]) -> Path:
+    for name in names:
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_text("x")
+    directory.mkdir(exist_ok=True)
+    return directory
+
+
+def report(run_script: Run, path: Path, cwd: Path, *options: str) -> ElementTree.Element:
+    done = run_script(COMPACT, "--file", path, *options, cwd=cwd)
+    assert (done.returncode, done.stderr) == (0, b"")
+    return ElementTree.fromstring(done.stdout.decode("utf-8"))
+
+
+def fates(told: ElementTree.Element) -> dict[Optional[str], Optional[str]]:
+    return {edited.text: edited.get("since") for edited in told.iter("edited")}
+
+
+def test_of_a_moved_project_the_files_are_looked_for_where_we_are(run_script: Run, moved: Path, tmp_path: Path) -> None:
+    new = fill(tmp_path / "new", EDITED[:2])
+    told = report(run_script, moved, new)
+    assert fates(told) == {EDITED[0]: "changed since", EDITED[1]: "changed since", EDITED[2]: "gone"}
+    (project,) = told.iter("project")
+    assert (project.text, project.get("now")) == (str(tmp_path / "old"), str(new))
+    by_name = report(run_script, moved, tmp_path, "--project", str(new))
+    assert fates(by_name) == fates(told)
+
+
+def test_a_project_that_has_one_name_in_common_is_not_the_moved_one(run_script: Run, moved: Path, tmp_path: Path) -> None:
+    told = report(run_script, moved, fill(tmp_path / "unlike", EDITED[2:]))
+    assert set(fates(told).values()) == {"gone"} and next(told.iter("project")).get("now") == "gone"
+
+
+def test_of_a_project_in_its_place_nothing_is_said(run_script: Run, moved: Path, tmp_path: Path) -> None:
+    fill(tmp_path / "old", EDITED[:1])
+    told = report(run_script, moved, fill(tmp_path / "copy", EDITED))
+    assert next(told.iter("project")).get("now") is None and fates(told)[EDITED[2]] == "gone"
+
+
+def test_a_named_session_that_is_open_in_another_terminal_is_said_to_be(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    talk(config, A)
+    talk(config, B, 10, extra='{"type":"custom-title","customTitle":"barn","sessionId":"x"}\n')
+    live_client(config, B, os.getpid())
+    assert (find(B).note, find("bbbb").note, find("barn").note) == ("open in a live client now",) * 3
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", B)
+    assert find("this").note == ""  # nobody needs to be told of the terminal they sit at
+
+
+def test_where_all_sessions_are_open_elsewhere_they_are_named(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    talk(config, A)
+    live_client(config, A, os.getpid())
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", B)
+    assert refusal() == (
+        f'every session of /home/ada/orchard is open in a client now, and none is taken unasked: name one, {A} "hello" 2026-05-01 10:01')
+
+
+def test_of_500_prompts_the_last_answers_are_still_told(run_script: Run, tmp_path: Path) -> None:
+    """The list of all prompts takes most of the room, but where things stood is what one goes on from."""
+    session = planted_session(7, 500)
+    told = report(run_script, write_session(session, tmp_path / "s.jsonl"), tmp_path)
+    (last,) = [section for section in told.iter("exchanges") if section.get("section") == "last"]
+    answered = [exchange for exchange in list(last.iter("exchange"))[-3:] if exchange.find("no-answer") is None]
+    assert len(answered) >= 2 and all(len(exchange.findtext("agent") or "") > 60 for exchange in answered)
+
+
+def test_of_a_damaged_file_it_is_said_how_much_is_damaged(run_script: Run, tmp_path: Path) -> None:
+    (tmp_path / "spoilt.jsonl").write_bytes(b"\x00\xff{]\nnonsense\n")
+    done = run_script(COMPACT, "--file", "spoilt.jsonl")
+    assert done.stderr.decode() == (
+        "compact_session.py: no conversation in this session (spoilt.jsonl, in which 2 lines cannot be read); name another one by id or title\n")
