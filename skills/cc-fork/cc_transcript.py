@@ -220,12 +220,14 @@ def is_running(pid: int) -> bool:
 
 
 class Typed(NamedTuple):
-    """One entry of the client's prompt history: what a person typed, when (seconds), where, in which session."""
+    """One entry of the client's prompt history: what a person typed, when (seconds), where, in which session; and the texts pasted
+    into it, for which `text` has only a mark."""
 
     text: str
     time: float
     project: str
     session: str
+    pasted: str = ""
 
 
 def prompt_history() -> Iterator[Typed]:
@@ -243,6 +245,7 @@ def prompt_history() -> Iterator[Typed]:
                     stamp / 1000 if isinstance(stamp, (int, float)) else 0.0,
                     string(entry.get("project")),
                     string(entry.get("sessionId")).lower(),
+                    "\n".join(filter(None, (string(mapping(paste).get("content")) for paste in mapping(entry.get("pastedContents")).values()))),
                 )
 
 

@@ -1427,8 +1427,11 @@ def search_report(options: argparse.Namespace) -> str:
     options.size = matcher.size
     search = Search(matcher, Sieve(matcher.literals), filters_of(options), options.case_sensitive, max(options.limit, 1))
     tally = search_targets(scope.targets, search)
-    if options.history:
-        search_history(options, search, tally, {target.session.lower() for target in scope.targets})
+    if options.history and not tally.stopped:
+        try:
+            search_history(options, search, tally, {target.session.lower() for target in scope.targets})
+        except TimeoutError:
+            tally.stopped = True
     tally.trim()
     report = lay_out_search(options, scope, tally, search)
     if tally.stopped:
@@ -1444,12 +1447,7 @@ def filters_of(options: argparse.Namespace) -> Filters:
     """The filters of the command line."""
     kinds = frozenset(options.type.split(",")) if options.type else frozenset(KINDS) - {"thinking"}
     states = frozenset(options.only.split(",")) if options.only else frozenset(STATES)
-    return Filters(
-        kinds,
-        states - ({"subagent"} if not options.subagents and "subagent" not in (options.only or "") else frozenset()),
-        options.since_time,
-        options.until_time,
-    )
+    return Filters(kinds, states if options.subagents else states - {"subagent"}, options.since_time, options.until_time)
 
 
 def lay_out_search(options: argparse.Namespace, scope: Scope, tally: Tally, search: Search) -> str:
@@ -1512,11 +1510,12 @@ def search_history(options: argparse.Namespace, search: Search, tally: Tally, se
         if typed.session in searched or typed.session == own or OWN_PROMPT.match(typed.text) or (directory and typed.project != directory):
             continue
         stamp = datetime.fromtimestamp(typed.time, timezone.utc).isoformat()[:19] if 0 < typed.time < 1e11 else ""
-        found = match_text(search.matcher, typed.text, search.sensitive) if search.filters.in_time(stamp) else None
+        text = f"{typed.text}\n{typed.pasted}" if typed.pasted else typed.text
+        found = match_text(search.matcher, text, search.sensitive) if search.filters.in_time(stamp) else None
         if found:
             match, folded, sensitive = found
-            start = unfold(typed.text, search.matcher.place(folded, match), sensitive)
-            row = hash(("history", typed.session, typed.text))
+            start = unfold(text, search.matcher.place(folded, match), sensitive)
+            row = hash(("history", typed.session, text))
             tally.add(
                 Hit(
                     (-match.worth[0], -match.worth[1], -typed.time, "", at, ""),
@@ -1530,7 +1529,7 @@ def search_history(options: argparse.Namespace, search: Search, tally: Tally, se
                     "",
                     "",
                     match,
-                    typed.text,
+                    text,
                     start,
                     0,
                     0,
@@ -1887,6 +1886,8 @@ def settle(parser: cc.Parser, options: argparse.Namespace) -> argparse.Namespace
     if (given or words) and (options.list or options.turn):
         parser.error(f"{'--list' if options.list else '--turn'} searches for nothing; leave out the words, or the option")
     options.mode, options.query = next(iter(given.items()), ("keyword", words))
+    only = (options.only or "").split(",")
+    options.subagents, options.history = options.subagents or "subagent" in only, options.history or "history" in only
     options.turns, options.limit_given = options.turn, options.limit is not None
     options.limit = options.limit or DEFAULT_LIMIT
     for name in ("since", "until"):
