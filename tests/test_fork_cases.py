@@ -433,3 +433,17 @@ def test_spilled_outputs_and_sub_agents_stay_readable(fork: Fork, config: Path) 
     query = [sys.executable, str(ROOT / "skills/cc-query-chat/query_session.py"), "--chat", rows[0]["sessionId"], "--keyword", f'"{last}"']
     report = ElementTree.fromstring(subprocess.run(query, capture_output=True, check=True, env=dict(os.environ)).stdout)
     assert report.get("matched") == "1" and last in (report.findtext("result/match") or "")
+
+
+def test_56_a_title_that_is_taken_is_said_to_be(run_script: Run, config: Path) -> None:
+    """The client refuses a title that two sessions have."""
+    shutil.copytree(CASES / "56-fork-identity/projects", config / "projects")
+    for name, taken in (("GRAFT plan", True), ("another plan", False)):
+        report = ElementTree.fromstring(run_script(SCRIPT, "56aaaaaa-0000-4000-8000-000000000001", "--name", name).stdout)
+        assert report.get("title") == name and ("Another session there has this title" in (report.findtext("notice") or "")) is taken
+
+
+def test_31_up_to_a_row_that_was_rewound(fork: Fork, place: Place) -> None:
+    source = place((CASES / "31-rewind/session.jsonl").read_bytes())
+    for end in ("3", "4"):  # the second is a call that never came back: nothing was said there
+        assert texts(fork(source, "--up-to", f"31000000-0000-4000-8000-00000000000{end}"))[-1] == "paint the gate red"
