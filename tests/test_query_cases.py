@@ -420,3 +420,32 @@ def test_a_turn_is_whole_where_the_bound_has_room(tmp_path: Path) -> None:
     path = write(tmp_path / "s.jsonl", said(1, None, "zircon " * 9_000 + "end"))
     (words,) = (one.text for one in ask("--file", path, "--turn", "1", "--max-chars", "100000").iter("user"))
     assert words == "zircon " * 9_000 + "end"
+
+
+def write_history(config: Path, *entries: dict[str, Any]) -> None:
+    lines = [{"timestamp": 1_777_629_600_000, "project": "/home/ada/orchard", "sessionId": "99999999-0000-4000-8000-000000000009", **entry} for entry in entries]
+    (config / "history.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+
+
+def test_60_a_run_away_pattern_in_the_history(run_script: Run, config: Path) -> None:
+    write_history(config, {"display": "aaa"}, {"display": "a" * 40 + "!"})
+    done = run_script(QUERY, "--project", "/home/ada/orchard", "--history", "--regexp", "^(a|aa)+$", "--timeout", "0.5")
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1 and b"1 hits so far" in done.stderr
+    assert [words for *_, words in found(ElementTree.fromstring(done.stdout.decode()))] == ["aaa"]
+
+
+def test_what_was_pasted_is_in_the_history_too(config: Path) -> None:
+    write_history(config, {"display": "look [Pasted text #1 +2 lines]", "pastedContents": {"1": {"id": 1, "type": "text", "content": "the zircon\nlog"}, "2": None}})
+    assert found(ask("--project", "/home/ada/orchard", "--history", "zircon")) == [
+        ("user", "history", None, "look [Pasted text #1 +2 lines]\nthe zircon\nlog")]
+
+
+def test_a_state_that_is_asked_for_is_searched(config: Path) -> None:
+    session = "11111111-0000-4000-8000-000000000001"
+    folder = config / "projects/-home-ada-orchard"
+    write(folder / f"{session}.jsonl", said(1, None, "zircon asked"))
+    write(folder / session / "subagents/workflows/run1/agent-a1.jsonl", {**said(3, None, "zircon found"), "isSidechain": True})
+    write_history(config, {"display": "zircon gone"})
+    here = ["--project", "/home/ada/orchard", "zircon", "--only"]
+    for state, words in (("subagent", ["zircon found"]), ("history", ["zircon gone"]), ("live", ["zircon asked"]), ("subagent,live", ["zircon found", "zircon asked"])):
+        assert [text for *_, text in found(ask(*here, state))] == words

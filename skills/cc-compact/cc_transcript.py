@@ -1157,6 +1157,11 @@ class Chain:
             step = self.beside_progress(step, above) if lenient and above and above.kind == "progress" else above
         return self.paths.setdefault((leaf.uuid, lenient), path[::-1])
 
+    def end_of(self, record: Record) -> Record:
+        """`record`, or where a compaction hung what it kept below it, and nothing was written since, the last of that (measured)."""
+        end = self.by_uuid.get(self.kept[-1]) if self.kept else None
+        return end if end and any(step is record for step in self.walk(end)) and record.uuid not in self.kept else record
+
     def leaf(self, pin: Optional[Pin]) -> Optional[Record]:
         """The record that a resume continues from: the last line's, unless a pin names another branch (measured).
 
@@ -1167,6 +1172,8 @@ class Chain:
         candidates = (record for record in sorted(self.main, key=lambda record: -record.last_line) if record.kind != "progress")
         path: list[Record] = []
         last = next((record for record in candidates if has_turn(path := self.walk(record))), None)
+        if last is not None and (end := self.end_of(last)) is not last:
+            last, path = end, self.walk(end)
         pinned = self.by_uuid.get(pin.leaf) if pin else None
         if last is None or pin is None or pinned is None or pinned.kind == "progress":
             return last
@@ -1336,7 +1343,7 @@ def live_records(transcript: Transcript) -> list[Record]:
 def live_at(conversation: Conversation, leaf: Record, limit: int) -> list[Record]:
     """What the client would have sent when `leaf` was the last word and the file ended before its line `limit`."""
     chain = Chain(conversation.links, limit)
-    return chain.with_parallels(chain.walk(leaf))
+    return chain.with_parallels(chain.walk(chain.end_of(leaf)))
 
 
 def cut_into_exchanges(conversation: Conversation, live: set[str]) -> None:

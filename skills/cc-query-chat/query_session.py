@@ -1450,8 +1450,11 @@ def search_report(options: argparse.Namespace) -> str:
     options.size = matcher.size
     search = Search(matcher, Sieve(matcher.literals), filters_of(options), options.case_sensitive, max(options.limit, 1))
     tally = search_targets(scope.targets, search)
-    if options.history:
-        search_history(options, search, tally, {target.session.lower() for target in scope.targets})
+    if options.history and not tally.stopped:
+        try:
+            search_history(options, search, tally, {target.session.lower() for target in scope.targets})
+        except TimeoutError:
+            tally.stopped = True
     tally.trim()
     report = lay_out_search(options, scope, tally, search)
     if tally.stopped:
@@ -1467,12 +1470,7 @@ def filters_of(options: argparse.Namespace) -> Filters:
     """The filters of the command line."""
     kinds = frozenset(options.type.split(",")) if options.type else frozenset(KINDS) - {"thinking"}
     states = frozenset(options.only.split(",")) if options.only else frozenset(STATES)
-    return Filters(
-        kinds,
-        states - ({"subagent"} if not options.subagents and "subagent" not in (options.only or "") else frozenset()),
-        options.since_time,
-        options.until_time,
-    )
+    return Filters(kinds, states if options.subagents else states - {"subagent"}, options.since_time, options.until_time)
 
 
 def lay_out_search(options: argparse.Namespace, scope: Scope, tally: Tally, search: Search) -> str:
@@ -1916,6 +1914,8 @@ def settle(parser: cc.Parser, options: argparse.Namespace) -> argparse.Namespace
     if (given or words) and (options.list or options.turn):
         parser.error(f"{'--list' if options.list else '--turn'} searches for nothing; leave out the words, or the option")
     options.mode, options.query = next(iter(given.items()), ("keyword", words))
+    only = (options.only or "").split(",")
+    options.subagents, options.history = options.subagents or "subagent" in only, options.history or "history" in only
     options.turns, options.limit_given = options.turn, options.limit is not None
     options.limit = options.limit or DEFAULT_LIMIT
     for name in ("since", "until"):
