@@ -971,7 +971,7 @@ def prove(promise: Promise, path: str) -> str:
         prompts = check_words(promise, live)
         pairs, compared = check_calls(promise, live)
     paired = f"every call with its result next to it ({pairs}, {compared} compared with the source's)"
-    return f"{count} rows in one chain; {paired}; every reference resolves; the same {prompts} prompts and the same answers"
+    return f"{count} rows in one chain; {paired}; every reference resolves; the same prompts ({prompts}) and answers"
 
 
 def check(holds: bool, fault: str) -> None:
@@ -1348,14 +1348,14 @@ def resume_command(conversation: cc.Conversation, identity: Identity) -> tuple[s
     command = f"claude --resume {identity.session}"
     folder = os.path.dirname(identity.path)
     if os.path.dirname(folder) not in {os.path.realpath(root) for root in cc.projects_roots()} | set(cc.projects_roots()):
-        return command, "The copy lies outside the client's projects folder: give --into DIR to make one that the client finds."
+        return command, "the copy lies outside the client's projects folder: give --into DIR to make one that the client finds"
     directory = identity.directory or next((record.cwd for record in reversed(conversation.live) if record.cwd), "")
     if directory and not os.path.isdir(directory):
-        return command, f"{directory} is gone: --into DIR makes the copy a session of the directory where the project is now."
+        return command, f"{directory} is gone: --into DIR makes the copy a session of the directory where the project is now"
     if not directory or os.path.realpath(directory) == os.path.realpath("."):
         return command, ""
     moved = f"cd {shlex.quote(directory)} && {command}"
-    return (moved, "") if len(moved) <= COMMAND_UNITS // 2 else (command, "To be run in the session's directory.")
+    return (moved, "") if len(moved) <= COMMAND_UNITS // 2 else (command, "to be run in the session's directory")
 
 
 def number_text(size: int) -> str:
@@ -1371,6 +1371,7 @@ def report_xml(found: cc.Found, conversation: cc.Conversation, plan: Plan, copie
     saved = tally.before - tally.after
     usage = next((record.usage for record in reversed(conversation.live) if record.usage and not cc.is_synthetic(record)), None)
     state = "dry run, nothing was written" if options.dry_run else "written" if written.fresh else "was there already, not rewritten"
+    done = "Nothing was written." if options.dry_run else "The copy is written and proven."
     head = quote.attributes({"id": identity.session, "source": identity.source, "title": cc.cut(identity.title, 60), "state": state})
     context: dict[str, object] = {
         "tokens-before": number_text(tally.before),
@@ -1385,7 +1386,7 @@ def report_xml(found: cc.Found, conversation: cc.Conversation, plan: Plan, copie
         cc.element("file-size", quote.attributes({**sizes}), ""),
         cc.element("proof", "", quote.text(written.proof, 300)),
         cc.element("file", "", quote.text(identity.path, 300)),
-        cc.element("notice", "", quote.text(" ".join(filter(None, (outcome(options), NOTICE, lighter_ways(options, tally), remark))))),
+        cc.element("notice", "", quote.text(f"{done} {NOTICE}{lighter_ways(options, tally)}{f' Note: {remark}.' if remark else ''}")),
         *dropped_xml(tally, quote),
         cc.element("source-title", "", quote.line(cc.session_title(conversation), 100)),
         *(cc.element("other-match", "", quote.line(other, 150)) for other in found.others),
@@ -1394,16 +1395,11 @@ def report_xml(found: cc.Found, conversation: cc.Conversation, plan: Plan, copie
     return framed(parts, head, options.max_chars)
 
 
-def outcome(options: argparse.Namespace) -> str:
-    """What became of the copy, in a sentence."""
-    return "The copy is proven, and as a dry run not written." if options.dry_run else "The copy is written and proven."
-
-
 def lighter_ways(options: argparse.Namespace, tally: Tally) -> str:
     """Which options make a lighter copy, where the slim one has hardly anything to drop; empty where it has, or others are given."""
     if options.exact or options.compact or options.last is not None or (tally.before - tally.after) * 100 >= tally.before * HARDLY_LIGHTER:
         return ""
-    return "It is hardly lighter than its source, which is mostly prompts, answers and short outputs: --compact or --last N makes a light one."
+    return " It is hardly lighter than its source, which is mostly prompts, answers and short outputs: --compact or --last N makes a light one."
 
 
 def dropped_xml(tally: Tally, quote: cc.Quoter) -> list[str]:
