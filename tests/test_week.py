@@ -119,7 +119,7 @@ def notice(told: ElementTree.Element) -> str:
 
 def test_a_dry_run_does_not_say_that_the_copy_is_written(config: Path, run_script: Run) -> None:
     talk(config, A)
-    assert notice(forked(run_script, A, "--dry-run")).startswith("The copy is proven, and as a dry run not written. ")
+    assert notice(forked(run_script, A, "--dry-run")).startswith("Nothing was written. ")
     assert notice(forked(run_script, A)).startswith("The copy is written and proven. ")
 
 
@@ -135,7 +135,7 @@ def test_a_slim_copy_that_is_no_lighter_says_what_makes_one(config: Path, run_sc
 
 def test_the_copy_of_a_moved_projects_session_says_how_to_move_it(config: Path, run_script: Run, tmp_path: Path) -> None:
     talk(config, A, cwd="/gone/orchard", folder="-gone-orchard")
-    assert "/gone/orchard is gone: --into DIR makes the copy a session of the directory where the project is now." in notice(forked(run_script, A))
+    assert "/gone/orchard is gone: --into DIR makes the copy a session of the directory where the project is now" in notice(forked(run_script, A))
     here = tmp_path.resolve()
     moved_here = forked(run_script, A, "--into", ".", cwd=here)
     assert "is gone" not in notice(moved_here)

@@ -1351,14 +1351,14 @@ def resume_command(conversation: cc.Conversation, identity: Identity) -> tuple[s
     command = f"claude --resume {identity.session}"
     folder = os.path.dirname(identity.path)
     if os.path.dirname(folder) not in {os.path.realpath(root) for root in cc.projects_roots()} | set(cc.projects_roots()):
-        return command, "The copy lies outside the client's projects folder: give --into DIR to make one that the client finds."
+        return command, "the copy lies outside the client's projects folder: give --into DIR to make one that the client finds"
     directory = identity.directory or next((record.cwd for record in reversed(conversation.live) if record.cwd), "")
     if directory and not os.path.isdir(directory):
-        return command, f"{directory} is gone: --into DIR makes the copy a session of the directory where the project is now."
+        return command, f"{directory} is gone: --into DIR makes the copy a session of the directory where the project is now"
     if not directory or os.path.realpath(directory) == os.path.realpath("."):
         return command, ""
     moved = f"cd {shlex.quote(directory)} && {command}"
-    return (moved, "") if len(moved) <= COMMAND_UNITS // 2 else (command, "To be run in the session's directory.")
+    return (moved, "") if len(moved) <= COMMAND_UNITS // 2 else (command, "to be run in the session's directory")
 
 
 def number_text(size: int) -> str:
@@ -1371,7 +1371,8 @@ def report_xml(found: cc.Found, conversation: cc.Conversation, plan: Plan, copie
     quote, identity, tally = cc.Quoter(options.show_secrets), copier.identity, copier.tally
     command, remark = resume_command(conversation, identity)
     sizes = {"bytes-before": conversation.transcript.size, "bytes-after": written.size}
-    remark = f"{SHARED_TITLE} {remark}" if identity.shares_title else remark
+    done = "Nothing was written." if options.dry_run else "The copy is written and proven."
+    remarks = (lighter_ways(options, tally), SHARED_TITLE if identity.shares_title else "", f"Note: {remark}." if remark else "")
     saved = tally.before - tally.after
     usage = next((record.usage for record in reversed(conversation.live) if record.usage and not cc.is_synthetic(record)), None)
     state = "dry run, nothing was written" if options.dry_run else "written" if written.fresh else "was there already, not rewritten"
@@ -1389,18 +1390,13 @@ def report_xml(found: cc.Found, conversation: cc.Conversation, plan: Plan, copie
         cc.element("file-size", quote.attributes({**sizes}), ""),
         cc.element("proof", "", quote.text(written.proof, 300)),
         cc.element("file", "", quote.text(identity.path, 300)),
-        cc.element("notice", "", quote.text(" ".join(filter(None, (outcome(options), NOTICE, lighter_ways(options, tally), remark))))),
+        cc.element("notice", "", quote.text(" ".join(filter(None, (done, NOTICE, *remarks))))),
         *dropped_xml(tally, quote),
         cc.element("source-title", "", quote.line(cc.session_title(conversation), 100)),
         *(cc.element("other-match", "", quote.line(other, 150)) for other in found.others),
         *([cc.element("how-found", "", quote.line(found.note, 150))] if found.note else []),
     ]
     return framed(parts, head, options.max_chars)
-
-
-def outcome(options: argparse.Namespace) -> str:
-    """What became of the copy, in a sentence."""
-    return "The copy is proven, and as a dry run not written." if options.dry_run else "The copy is written and proven."
 
 
 def lighter_ways(options: argparse.Namespace, tally: Tally) -> str:
