@@ -1042,6 +1042,7 @@ class Chain:
         self.main = [record for record in links.main if record.line < limit]
         self.by_uuid = {record.uuid: record for record in self.main}
         self.paths: dict[tuple[str, bool], list[Record]] = {}  # walks that were made
+        self.ordered: dict[int, tuple[list[Record], list[Record]]] = {}  # a path, kept, so that its id is its own, and what is sent along it
         self.moved: dict[str, str] = {}  # uuid -> parent after the compaction, "" for a root
         self.kept: list[str] = []
         self.cuts = False
@@ -1176,7 +1177,8 @@ class Chain:
         if last is None or pin is None or pinned is None or pinned.kind == "progress":
             return last
         unbridged = next((at for at in range(len(path) - 1, 0, -1) if self.moved.get(path[at].uuid, path[at].parent) != path[at - 1].uuid), 0)
-        own = path[unbridged:] if pin.explicit else self.with_parallels(path[unbridged:])
+        unbroken = path[unbridged:] if unbridged else path
+        own = unbroken if pin.explicit else self.with_parallels(unbroken)
         if any(record.uuid == pinned.uuid for record in own):
             return pinned if pin.explicit and last.last_line < pin.after else last
         return pinned if has_turn(self.walk(pinned)) else last
@@ -1210,8 +1212,16 @@ class Chain:
         For each answer on the path: its rows (those on the path in its order, the others set in by their place in the
         file), the results of its calls in file order, then attachments that hang there beside the path and lead nowhere, such as queued prompts.
         """
-        if len(path) == len(self.main) and is_straight(path):
-            return path
+        known = self.ordered.get(id(path))
+        if known and known[0] is path:
+            return known[1]
+        straight = len(path) == len(self.main) and is_straight(path)
+        sent = path if straight else self.set_in_order(path)
+        self.ordered[id(path)] = (path, sent)
+        return sent
+
+    def set_in_order(self, path: list[Record]) -> list[Record]:
+        """The same for a path beside which something hangs, or on which an answer's rows and results do not stand together."""
         on_path = {record.uuid: at for at, record in enumerate(path)}
         rows: dict[str, list[Record]] = {}
         results: dict[str, list[Record]] = {}
@@ -1232,12 +1242,12 @@ class Chain:
                 found[record.uuid] = record
                 continue
             group = in_order(rows[record.message_id], on_path) if record.message_id else [record]
-            answers = [result for row in group for call in row.own_calls for result in results.get(call.id, ())]
-            group = [*group, *sorted(answers, key=lambda result: result.line)]
-            if beside:
-                group += [loose for member in group for loose in self.loose_ends(member, beside)]
-            for item in group:
-                found.setdefault(item.uuid, item)
+            found.update((row.uuid, row) for row in group if row.uuid not in found)
+            answers = [result for row in group for call in row.own_calls for result in results.get(call.id, ()) if result.uuid not in found]
+            answers.sort(key=lambda result: result.line)
+            found.update((result.uuid, result) for result in answers)
+            loose = [end for member in (*group, *answers) for end in self.loose_ends(member, beside)] if beside else []
+            found.update((end.uuid, end) for end in loose if end.uuid not in found)
         return list(found.values())
 
     def loose_ends(self, record: Record, beside: dict[str, list[Record]]) -> list[Record]:
@@ -1286,8 +1296,12 @@ def is_straight(path: list[Record]) -> bool:
 
 def in_order(rows: list[Record], on_path: dict[str, int]) -> list[Record]:
     """Rows of one answer, given in file order: those on the path in its order, the others set in before the next later row."""
-    own = sorted((row for row in rows if row.uuid in on_path), key=lambda row: on_path[row.uuid])
+    if len(rows) == 1:
+        return rows
+    own = sorted([row for row in rows if row.uuid in on_path], key=lambda row: on_path[row.uuid])
     others = [row for row in rows if row.uuid not in on_path]
+    if not others:
+        return own
     found: list[Record] = []
     for row in own:
         found += [other for other in others if other.line < row.line]
@@ -1405,6 +1419,7 @@ def note_harness_record(conversation: Conversation, exchange: Optional[Exchange]
 
 ANSI = re.compile("(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|\x1b[@-Z\\\\-_]")
 UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
+NONCHARACTERS = "[" + "".join(map(chr, (plane << 16 | last for plane in range(1, 17) for last in (0xFFFE, 0xFFFF)))) + "]"  # beyond the first plane
 XML_ESCAPES = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;", ord("\r"): "&#13;"}
 ATTRIBUTE_ESCAPES = {**XML_ESCAPES, ord('"'): "&quot;", ord("\n"): "&#10;", ord("\t"): "&#9;"}
 class Secret(NamedTuple):
@@ -1474,7 +1489,7 @@ def clean(text: str) -> str:
     if "\x1b" in text or "\x9b" in text:
         text = ANSI.sub("", text)
     text = UNFIT.sub("\ufffd", text)
-    return text if text.isascii() else "".join("\ufffd" if ord(c) & 0xFFFE == 0xFFFE else c for c in text) if max(text) > "\uffff" else text
+    return text if text.isascii() or max(text) <= "\uffff" else re.sub(NONCHARACTERS, "\ufffd", text)
 
 
 BOTH_ENDS = 60  # units of text, the mark aside, from which head and tail are both kept
