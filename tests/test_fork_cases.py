@@ -108,6 +108,7 @@ OTHERWISE = {  # where the client's own words differ from what stands in the fil
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: " ".join(way) or "slim")
 @pytest.mark.parametrize("name", [name for name in resumed.pinned() if "53-fork-unpaired-tools/twice" not in name])
 def test_the_copy_holds_what_the_client_sends_for_the_source(fork: Fork, place: Place, name: str, way: list[str]) -> None:
@@ -440,7 +441,7 @@ def test_56_a_title_that_is_taken_is_said_to_be(run_script: Run, config: Path) -
     shutil.copytree(CASES / "56-fork-identity/projects", config / "projects")
     for name, taken in (("GRAFT plan", True), ("another plan", False)):
         report = ElementTree.fromstring(run_script(SCRIPT, "56aaaaaa-0000-4000-8000-000000000001", "--name", name).stdout)
-        assert report.get("title") == name and ("another session there has this title" in (report.findtext("notice") or "")) is taken
+        assert report.get("title") == name and ("Another session there has this title" in (report.findtext("notice") or "")) is taken
 
 
 def test_31_up_to_a_row_that_was_rewound(fork: Fork, place: Place) -> None:

@@ -35,7 +35,7 @@ SOURCES = sorted(
 )
 FIXTURES = [path for path in SOURCES if "fixtures" in path.parts]
 WORDS = 200  # drawn from the fixtures
-SEEDS = 3  # damaged copies of each source
+SEEDS = 2  # damaged copies of each source
 
 query = load_query()
 
