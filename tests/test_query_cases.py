@@ -315,7 +315,8 @@ def test_60_no_process_outlives_a_search_that_is_killed(config: Path, how: signa
         rows: Iterator[dict[str, Any]] = (replied(n, n - 1, text("a" * 40 + "!" + " some words" * 800)) for n in range(2, 1_600))
         write(folder / f"{at}1111111-0000-4000-8000-000000000001.jsonl", said(1, None, "begin"), *rows)
     search = subprocess.Popen(
-        [sys.executable, str(QUERY), "--all-projects", "--regexp", "(a|aa)+$", "--timeout", "30"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        [sys.executable, str(QUERY), "--all-projects", "--regexp", "(a|aa)+$", "--timeout", "30"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))  # which a shell's background job, as a test run may be, ignores
     try:
         children = until(lambda: running(search.pid))
         assert children
