@@ -194,7 +194,7 @@ def test_a_project_of_many_sessions(config: Path, monkeypatch: pytest.MonkeyPatc
         shutil.copy(path, folder)
     texts = [words for path in folder.glob("*.jsonl") for words in texts_in(path.read_bytes())]
     dice = random.Random(7)
-    for _ in range(3):
+    for _ in range(2):
         for args in drawn_queries(texts, dice):
             quick, slow = both_ways(monkeypatch, "--all-projects", *args)
             assert quick == slow, args
