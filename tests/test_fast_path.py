@@ -191,6 +191,7 @@ def test_reports_are_byte_identical(path: Path, eager: int, monkeypatch: pytest.
     assert quick == slow
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("path", SOURCES, ids=name_of)
 def test_damaged_files_read_the_same(path: Path, eager: int, monkeypatch: pytest.MonkeyPatch, config: Path, tmp_path: Path) -> None:
     compact, data = load_compact(monkeypatch), path.read_bytes()

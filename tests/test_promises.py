@@ -332,6 +332,7 @@ def field_trials(script: Path, values: Sequence[object]) -> Iterator[str]:
                         for fault in faults(trial, with_field(source.data, name, value)))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
 def test_promises_hold_whatever_a_field_holds(script: Path) -> None:
     assert list(field_trials(script, [HOSTILE_TEXT, None])) == []
