@@ -467,7 +467,7 @@ class Record:
     own_calls: Sequence[Call] = ()
     own_results: Sequence[Result] = ()
     meta = summary = local = api_error = queued = False
-    session = origin = message_id = model = denial = cwd = branch = entrypoint = subtype = source_call = forked_from = ""
+    session = origin = message_id = model = denial = cwd = branch = entrypoint = subtype = forked_from = ""
     known_tokens: Optional[dict[str, Any]] = {}  # the same
     compaction: Optional[Compaction] = None
     line = 0  # place in the file among the chain records, from 0; of one that is repeated that of its first copy
@@ -591,7 +591,6 @@ def narrow_user(record: Record, fields: dict[str, Any], message: dict[str, Any])
     record.summary = fields.get("isCompactSummary") is True
     record.origin = string(mapping(fields.get("origin")).get("kind"))
     record.local = fields.get("rowSource") == "local" and not record.origin
-    record.source_call = string(fields.get("sourceToolUseID"))
     rejected = string(fields.get("toolUseResult")).startswith("User rejected")
     record.denial = string(fields.get("toolDenialKind")) or ("user-rejected" if rejected else "")
 
