@@ -30,6 +30,7 @@ LAST_CALLS = 10  # calls shown with their output; the rest are counted
 FINAL_HINT = 80  # of the last answer, what is said in its exchange
 NEEDED_REPLY = 150  # of the answers to the first prompt and the last ones this much stays: where things stood is no use without them
 FINAL_CHARS = 6_000  # the last answer is shown in full up to here
+SUMMARY_CHARS = 4_000  # the client's own summary says again what the rest of the report says
 LINE_CHARS = 240  # a one-line entry
 EDITORS = frozenset(("Edit", "Write", "MultiEdit", "NotebookEdit"))
 SUMMARY_PREAMBLE = re.compile(r"\AThis session is being continued from a previous conversation.{0,200}?:\s*(?:Summary:\s*)?", re.S)
@@ -464,7 +465,7 @@ class Layout:
         self.directory = next((record.cwd for record in self.conversation.happened if record.cwd), "")
         self.moved_to = "" if os.path.isdir(self.directory) else moved_place(level.facts.edits, self.directory, cc.project_directory(options.project))
         self.exchanges = self.conversation.exchanges
-        self.lines = {exchange.n: " ".join(quote.plain(PICTURE_MARK.sub("", exchange.prompt.text), 20_000).split()) for exchange in self.exchanges}
+        self.lines = {exchange.n: quote.quotation(PICTURE_MARK.sub("", exchange.prompt.text), CUE_CHARS, True).text for exchange in self.exchanges}
         self.cues = {n: cue(line) for n, line in self.lines.items()}
         self.weights = {
             exchange.n: weight(
@@ -597,46 +598,37 @@ class Layout:
 
     def render_exchange(self, exchange: cc.Exchange) -> Callable[[int], str]:
         """An exchange with its texts cut at the cap: what was asked, what was answered, which calls were made."""
-        answer = exchange.replies[-1].text if exchange.replies else ""
-        before = exchange.replies[0].text if len(exchange.replies) > 1 else ""
-        state = {
-            "interrupted": "yes" if exchange.interrupted else None,
-            "how": exchange.prompt.how if exchange.prompt.how not in ("typed", "none") else None,
-            "compacted": None if exchange.live else "yes",
-        }
-        head = self.quote.attributes({"n": exchange.n, "ts": clock(exchange.record.timestamp), **state})
-        said, final, opening = self.quote.plain(exchange.prompt.text), self.quote.plain(answer), self.quote.plain(before)
-
-        closing = final_answer(self.exchanges)[0]
+        replies, most = [reply.text for reply in exchange.replies] or [""], max(self.options.maxlen, NEEDED_REPLY)
+        opening, final = self.quote.quotation(replies[0] if replies[1:] else "", most), self.quote.quotation(replies[-1], most)
+        said, shell = self.quote.quotation(exchange.prompt.text, most), self.quote.quotation(exchange.shell_output, most)
         needed = exchange in (*self.choice.first[:1], *self.choice.last[-3:])  # the intent, and most of what comes next
+        follows = exchange is final_answer(self.exchanges)[0] and len(final.text) > FINAL_HINT  # the last message is shown in full
+        head, calls = self.exchange_attributes(exchange), self.quote.attributes({"calls": call_counts(exchange)})
 
         def render(cap: int) -> str:
-            user = (
-                cc.element(
-                    "user", "", escaped(said, min(cap * ((10 if cap > cc.SMALLEST_CAP else 2) if needed else 2), max(cap, self.options.maxlen)))
-                )
-                if said
-                else ""
-            )
-            if exchange.shell_output:
-                user += cc.element("shell-output", "", self.quote.text(exchange.shell_output, cap // 2))
-            reply_cap = max(cap, NEEDED_REPLY) if needed and cap > cc.SMALLEST_CAP else cap
-            agent = "\n".join(
-                filter(None, (cc.cut(opening, cap // 4) if cap >= 300 else "", cc.cut(final, reply_cap) if reply_cap >= cc.BOTH_ENDS else ""))
-            )
-            if exchange is closing and len(final) > FINAL_HINT:  # it follows in full
-                agent = cc.shortened(final, FINAL_HINT)
-            reply = cc.element("agent", self.quote.attributes({"calls": call_counts(exchange)}), agent.translate(cc.XML_ESCAPES))
-            if not final and not exchange.calls:
-                reply = "" if exchange.shell_output or exchange.interrupted else "<no-answer/>"
-            return cc.element("exchange", head, user + reply) + "\n"
+            bare = cap <= cc.SMALLEST_CAP
+            user = cc.element("user", "", said.escaped(min(cap * (10 if needed and not bare else 2), max(cap, self.options.maxlen))))
+            shell_output = cc.element("shell-output", "", shell.escaped(cap // 2))
+            reply_cap = cap if bare or not needed else max(cap, NEEDED_REPLY)
+            parts = [opening.cut(cap // 4) if cap >= 300 else "", final.cut(reply_cap) if reply_cap >= cc.BOTH_ENDS else ""]
+            agent = cc.shortened(final.text, FINAL_HINT) if follows else "\n".join(filter(None, parts))
+            reply = cc.element("agent", calls, agent.translate(cc.XML_ESCAPES))
+            if not final.text and not exchange.calls:
+                reply = "" if shell.text or exchange.interrupted else "<no-answer/>"
+            return cc.element("exchange", head, (user if said.text else "") + (shell_output if shell.text else "") + reply) + "\n"
 
         return render
+
+    def exchange_attributes(self, exchange: cc.Exchange) -> str:
+        """Its number and time, and what is not as usual about it."""
+        how = exchange.prompt.how if exchange.prompt.how not in ("typed", "none") else None
+        state = {"interrupted": "yes" if exchange.interrupted else None, "how": how, "compacted": None if exchange.live else "yes"}
+        return self.quote.attributes({"n": exchange.n, "ts": clock(exchange.record.timestamp), **state})
 
     def final_section(self) -> cc.Section:
         """The agent's last message, in full where it fits."""
         exchange, text = final_answer(self.exchanges)
-        items = [cc.Item(-50, self.text_item(text))] if exchange else []
+        items = [cc.Item(-50, self.quote.quotation(text, FINAL_CHARS).escaped)] if exchange else []
         return cc.Section(
             "final-agent-message",
             self.quote.attributes({"n": exchange.n, "ts": clock(exchange.last.timestamp)}) if exchange else "",
@@ -645,11 +637,6 @@ class Layout:
             (60, 300, FINAL_CHARS),
             len(items),
         )
-
-    def text_item(self, text: str) -> Callable[[int], str]:
-        """A text cut at the cap."""
-        plain = self.quote.plain(text)
-        return lambda cap: escaped(plain, cap)
 
     def entries(
         self,
@@ -671,13 +658,15 @@ class Layout:
     def render_entry(self, tag: str, entry: Entry) -> Callable[[int], str]:
         """An entry with its text on one line, cut at the cap."""
         head = self.quote.attributes({"n": entry.n or None, **entry.attributes})
-        name, lead = entry.lead[0], " ".join(self.quote.plain(entry.lead[1]).split())
-        text = " ".join(self.quote.plain(entry.text).split())
+        most = max(self.options.maxlen, LINE_CHARS)
+        name, lead = entry.lead[0], self.quote.quotation(entry.lead[1], LINE_CHARS, one_line=True)
+        text = self.quote.quotation(entry.text, most, one_line=True)
 
         def render(cap: int) -> str:
-            before = cc.element(name, "", escaped(lead, min(max(cap * 2 // 3, 30), LINE_CHARS))) if lead else ""
-            said = f"… {text[-cap:]}" if name == "asked" and cap < min(len(text), LAST_WORDS) else text
-            return cc.element(tag, head, before + escaped(said, cap + 2)) + "\n"
+            before = cc.element(name, "", lead.escaped(min(max(cap * 2 // 3, 30), LINE_CHARS))) if lead.text else ""
+            ending = cap if name == "asked" and cap < min(len(text.text), LAST_WORDS) else 0
+            said = text._replace(text=f"… {text.text[-ending:]}") if ending else text
+            return cc.element(tag, head, before + said.escaped(cap + 2)) + "\n"
 
         return render
 
@@ -698,10 +687,10 @@ class Layout:
     def compaction_section(self) -> cc.Section:
         """The client's own last summary."""
         summary = self.conversation.summaries[-1] if self.conversation.summaries else None
-        items = [cc.Item(0, self.text_item(SUMMARY_PREAMBLE.sub("", "\n".join(summary.texts()), 1)))] if summary else []
-        return cc.Section(
-            "compact-summary", self.quote.attributes({"ts": clock(summary.timestamp)}) if summary else "", items, 2, (60, 400, 4_000), len(items)
-        )
+        text = SUMMARY_PREAMBLE.sub("", "\n".join(summary.texts()), 1) if summary else ""
+        items = [cc.Item(0, self.quote.quotation(text, SUMMARY_CHARS).escaped)] if summary else []
+        head = self.quote.attributes({"ts": clock(summary.timestamp)}) if summary else ""
+        return cc.Section("compact-summary", head, items, 2, (60, 400, SUMMARY_CHARS), len(items))
 
     def timeline_section(self) -> cc.Section:
         """Every prompt in a line; where not all fit, plain typed ones are thinned first, those that steer last, evenly."""
@@ -737,19 +726,14 @@ class Layout:
         """A call and its output, one line each, cut at the cap."""
         state = "failed" if joined.failed else "none" if joined.result is None else None
         head = self.quote.attributes({"n": exchange.n or None, "result": state})
-        call = " ".join(self.quote.plain(describe_call(joined.call)).split())
-        output = " ".join(self.quote.plain(joined.result.read().text or "(no output)").split()) if joined.result else ""
+        call = self.quote.quotation(describe_call(joined.call), LINE_CHARS, one_line=True)
+        output = self.quote.quotation(joined.result.read().text or "(no output)" if joined.result else "", LINE_CHARS, one_line=True)
 
         def render(cap: int) -> str:
-            gave = cc.element("output", "", escaped(output, cap)) if output else ""
-            return cc.element("call", head, escaped(call, cap) + gave) + "\n"
+            gave = cc.element("output", "", output.escaped(cap)) if output.text else ""
+            return cc.element("call", head, call.escaped(cap) + gave) + "\n"
 
         return render
-
-
-def escaped(plain: str, cap: int) -> str:
-    """Quoted text cut and escaped."""
-    return cc.cut(plain, cap).translate(cc.XML_ESCAPES)
 
 
 def clock(timestamp: str) -> str:

@@ -42,6 +42,7 @@ EDGE_BYTES = 1 << 16  # how much of a file's head and tail is read to list it, a
 TITLE_WITHIN = 200  # a title row is short up to its title: a key that stands farther in a line is no row's own
 TITLE_CHARS = 80  # a title made from a first prompt is cut there
 MASK_WINDOW = 200_000  # of a longer text only head and tail can be shown, so only they are cleaned and masked
+LONGEST_SECRET = 8_000  # a private key of 8,192 bits has 6,400 characters
 CLIENT_LIMIT = 29_500  # the client hands the model a 2 KB preview of anything over 30,000 characters
 SMALLEST_BOUND = 2_000  # below it not even the first and the last prompts fit with their tags
 
@@ -521,11 +522,11 @@ class Record:
         The byte test is sound: inside a JSON string a quote is always escaped, so it only ever meets a key.
         """
         data, mark = self.transcript.read(self.offset, self.size), f'"{key}":'.encode()
-        _, found, after = data.partition(mark)
-        if not found or mark in after or data.count(b'"parentUuid":') != 1:  # several keys, or records glued together
+        at = data.rfind(mark)
+        if at < 0 or data.find(mark, 0, at) >= 0 or data.count(b'"parentUuid":') != 1:  # several keys, or records glued together
             return None
         try:
-            return DECODER.raw_decode(after.lstrip().decode("utf-8", "replace"))[0]
+            return DECODER.raw_decode(data[at + len(mark) :].lstrip().decode("utf-8", "replace"))[0]
         except (ValueError, RecursionError):
             return None
 
@@ -1495,20 +1496,25 @@ def clean(text: str) -> str:
 BOTH_ENDS = 60  # units of text, the mark aside, from which head and tail are both kept
 
 
-def cut(text: str, limit: int, hint: str = "") -> str:
+def cut(text: str, limit: int, hint: str = "", missing: int = 0) -> str:
     """`text` in at most `limit` UTF-16 units, its head and tail kept and the number of characters left out said between.
 
-    `hint` follows in the mark: how to see the whole.
+    `hint` follows in the mark: how to see the whole. `missing` characters of its middle were left out before.
     """
     if len(text) <= limit // 2 or utf16_length(text) <= limit:
         return text
-    mark = f" [… {len(text):,} characters, cut{hint} …] "
-    room = limit - utf16_length(mark)
+    whole = len(text) + missing
+    room = limit - utf16_length(cut_mark(whole, hint))
     if room < BOTH_ENDS:  # both ends would say less than the head alone
         return within(text, max(limit - 1, 0)) + "…"
     head = within(text, room * 2 // 3)
     tail = within(text[-(room - room * 2 // 3) :][::-1], room - room * 2 // 3)[::-1]
-    return f"{head}{mark}{tail}" if (left := len(text) - len(head) - len(tail)) <= 0 else f"{head}{mark.replace(f'{len(text):,}', f'{left:,}')}{tail}"
+    return f"{head}{cut_mark(whole - len(head) - len(tail), hint)}{tail}"
+
+
+def cut_mark(left: int, hint: str) -> str:
+    """What stands where so many characters were cut out."""
+    return f" [… {left:,} characters, cut{hint} …] "
 
 
 def within(text: str, units: int) -> str:
@@ -1523,18 +1529,36 @@ def shortened(text: str, limit: int) -> str:
     return line if utf16_length(line) <= limit else within(line, limit - 1).rstrip() + "…"
 
 
+class Quotation(NamedTuple):
+    """Text that is fit for the report, not yet cut or escaped; `missing` characters of its middle were left out before."""
+
+    text: str
+    missing: int
+
+    def cut(self, limit: int) -> str:
+        """It in at most `limit` UTF-16 units."""
+        return cut(self.text, limit, missing=self.missing)
+
+    def escaped(self, limit: int) -> str:
+        """The same as the content of an element."""
+        return self.cut(limit).translate(XML_ESCAPES)
+
+
 class Quoter:
     """Makes text fit for the report: masked (unless told not to) before it is cut, cleaned, cut, escaped. The only way in."""
 
     def __init__(self, show_secrets: bool = False) -> None:
         self.show_secrets = show_secrets
 
+    def quotation(self, text: str, most: int = MASK_WINDOW, one_line: bool = False) -> Quotation:
+        """`text` cleaned and masked, to be shown in at most `most` units: of a far longer one only what can be shown then."""
+        window = cut(text, min(most + 2 * LONGEST_SECRET, MASK_WINDOW))  # so much wider that it parts no secret that is shown
+        fit_text = clean(window) if self.show_secrets else mask(clean(window))
+        return Quotation(" ".join(fit_text.split()) if one_line else fit_text, len(text) - len(window))
+
     def plain(self, text: str, limit: int = MASK_WINDOW) -> str:
         """`text` cleaned, masked and cut, not yet escaped."""
-        if len(text) > MASK_WINDOW:  # the window is far wider than any cut, so no secret is parted by it
-            text = cut(text, MASK_WINDOW)
-        text = clean(text)
-        return cut(text if self.show_secrets else mask(text), limit)
+        return self.quotation(text, limit).cut(limit)
 
     def text(self, text: str, limit: int = MASK_WINDOW) -> str:
         """`text` as the content of an element."""
@@ -1542,13 +1566,15 @@ class Quoter:
 
     def line(self, text: str, limit: int) -> str:
         """`text` as content on one line."""
-        return cut(" ".join(self.plain(text).split()), limit).translate(XML_ESCAPES)
+        return self.quotation(text, limit, one_line=True).escaped(limit)
 
     def attributes(self, given: dict[str, object]) -> str:
         """` name="value"` for each that is not None or empty; values are cut at 300."""
-        return "".join(
-            f' {name}="{self.plain(str(value), 300).translate(ATTRIBUTE_ESCAPES)}"' for name, value in given.items() if value not in (None, "")
-        )
+        return "".join(f' {name}="{self.attribute(value)}"' for name, value in given.items() if value not in (None, ""))
+
+    def attribute(self, value: object) -> str:
+        """One value; a number is fit as it is."""
+        return str(value) if isinstance(value, int) else self.plain(str(value), 300).translate(ATTRIBUTE_ESCAPES)
 
 
 def element(name: str, attributes: str, content: str) -> str:
@@ -1884,6 +1910,8 @@ def serve(parser: Parser, job: Callable[[argparse.Namespace], str], argv: Option
         if not unwritten:
             write_complaint(f"{parser.prog}: {cut(' '.join(clean(str(refusal)).split()), 1500)}\n")
         return 1
+    finally:
+        gc.freeze()  # else the interpreter would look for circles in all of it once more before it ends
 
 
 # --------------------------------------------------------------------------------------------------- finding a session
