@@ -211,6 +211,8 @@ def test_damaged_files_read_the_same(path: Path, eager: int, monkeypatch: pytest
 
 HEAD = '{"parentUuid":null,"isSidechain":false,"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1",'
 TAIL = ',"uuid":"u1","timestamp":"2026-05-01T10:00:00.000Z","cwd":"/x","sessionId":"s","version":"2.1.332","gitBranch":"main"}\n'
+ANSWER = '{"parentUuid":"p","isSidechain":false,"message":{"id":"m1","type":"message","role":"assistant","model":"claude-opus-4-6","content":['
+ANSWER_TAIL = '],"stop_reason":null,"usage":{"input_tokens":9,"output_tokens":2}},"requestId":"r1","type":"assistant"' + TAIL
 ATTACHMENT = '{"parentUuid":"p","isSidechain":false,"attachment":{"type":"file","content":'
 
 LOOKALIKES = {
@@ -238,6 +240,16 @@ LOOKALIKES = {
     "the session of a fork": HEAD + '"content":"out"}]}' + TAIL.replace('"s"', '"other"'),
     "attachment": ATTACHMENT + '"x"},"type":"attachment"' + TAIL,
     "queued prompt": '{"parentUuid":"p","isSidechain":false,"attachment":{"type":"queued_command","prompt":"do it","commandMode":"prompt"},"type":"attachment"' + TAIL,
+    "an answer": ANSWER + '{"type":"text","text":"out"}' + ANSWER_TAIL,
+    "an answer of two blocks": ANSWER + '{"type":"text","text":"out"},{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"ls"}}' + ANSWER_TAIL,
+    "a call": ANSWER + '{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"ls","note":"\\"content\\":[{"}}' + ANSWER_TAIL,
+    "a call of odd input": ANSWER + '{"type":"tool_use","id":"t1","name":"Bash","input":"ls","content":["x"]}' + ANSWER_TAIL,
+    "a block with a list of its own": ANSWER + '{"type":"text","text":"out","content":[{"type":"text","text":"in"}]}' + ANSWER_TAIL,
+    "thinking": ANSWER + '{"type":"thinking","thinking":"","signature":"c2ln"}' + ANSWER_TAIL,
+    "an API error": ANSWER + '{"type":"text","text":"out"}' + ANSWER_TAIL.replace('"uuid"', '"isApiErrorMessage":true,"uuid"'),
+    "an answer broken inside": ANSWER + '{"type":"text","text":"out \\x bad"}' + ANSWER_TAIL,
+    "an answer broken behind its block": ANSWER + '{"type":"text","text":"out"}' + ANSWER_TAIL.replace('"usage":{', '"usage":{{'),
+    "an answer that breaks off in its block": ANSWER + '{"type":"text","text":"out' + ANSWER_TAIL,
     "a side record": '{"type":"queue-operation","operation":"enqueue","content":"x"}\n',
     "a side record with a uuid": '{"type":"queue-operation","operation":"enqueue","uuid":"u9","content":"x"}\n',
     "a user record, type first": '{"type":"user","message":{"role":"user","content":"hi"},"uuid":"u1","parentUuid":null}\n',

@@ -35,7 +35,7 @@ VERSION = "0.1.0"
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.I)
 FOLDER_UNITS = 200  # the client cuts a folder name there and adds a hash of the path
 BLOCK_BYTES = 1 << 18  # one read of a transcript; larger blocks cost memory and gain nothing
-EAGER_BYTES = 2_048  # a shorter line is parsed at once, a longer one by its head and tail where its shape is known
+EAGER_BYTES = 2_048  # what a shorter line says is read at once; a longer one is taken by its head and tail where its shape is known
 LINKS_ONLY, WHOLE = 0, -1  # instead of EAGER_BYTES: nothing at once that can wait; everything at once
 TAIL_WIDTH = 1 << 14  # of a file's end that is read to list it, at first
 EDGE_BYTES = 1 << 16  # how much of a file's head and tail is read to list it, at first
@@ -509,12 +509,12 @@ class Record:
         if isinstance(content, str):
             self.known_blocks = (Text(content),)
             return
-        self.known_blocks = tuple([narrowed for block in array(content) if (narrowed := narrow_block(self, block)) is not None])
-        kinds = {type(block) for block in self.known_blocks}
-        if Call in kinds:
-            self.own_calls = [block for block in self.known_blocks if isinstance(block, Call)]
-        if Result in kinds:
-            self.own_results = [block for block in self.known_blocks if isinstance(block, Result)]
+        blocks = [narrowed for block in array(content) if (narrowed := narrow_block(self, block)) is not None]
+        self.known_blocks = tuple(blocks)
+        if calls := [block for block in blocks if type(block) is Call]:
+            self.own_calls = calls
+        if results := [block for block in blocks if type(block) is Result]:
+            self.own_results = results
 
     def lone_value(self, key: str) -> Any:
         """The value of a key that stands once in the line, read without the rest, which may be a whole file; None where that cannot be told.
@@ -650,6 +650,7 @@ PLACE_TAIL = re.compile(
 )
 FORK_TAIL = re.compile(rb',"forkedFrom":\{"sessionId":"([^"\\]*)","messageUuid":"[^"\\]*"\}')
 RESULT_END = re.compile(rb'["\]l](?:,"is_error":(true|false))?(?:,"tool_use_id":"([^"\\]*)")?\}\]\}\Z')
+CONTENT = b'"content":['
 ANSWER_LINK, ATTACHMENT_LINK = b',"type":"assistant","uuid":"', b',"type":"attachment","uuid":"'
 TAIL_BYTES = 1_024  # where a record's place in the world stands, and what a short record glued to a line's end begins with
 BLOCK_TAIL = 256  # where a result block's flag and id stand, behind its content
@@ -676,17 +677,21 @@ def kind_of_side_record(data: bytes) -> Optional[str]:
     return kind
 
 
-def recognise(transcript: Transcript, offset: int, data: bytes) -> Optional[Record]:
+def recognise(transcript: Transcript, offset: int, data: bytes, eager: int) -> Optional[Record]:
     """The Record of a tool result, an attachment or a row of an answer that the client wrote, from its head and tail alone, else None.
 
-    What it does not hold (the text, the detail) is read by `fields()` when somebody asks. A test proves that the
-    reading of whole lines gives the same records.
+    What it does not hold (the text, the detail) is read by `fields()` when somebody asks. Of a line of up to `eager` bytes that is
+    a row of an answer, the block is read at once; none of any other such line. A test proves that the reading of whole lines gives
+    the same records.
     """
     head = CHAIN_HEAD.match(data, 0, TAIL_BYTES)
     if not head or data.find(b'{"parentUuid":', 1) >= 0:  # a stub with another record glued to it
         return None
     start = head.end()
     parent, sidechain, model, answer, late_model, call, tool, first, second, attachment = head.groups()
+    short = len(data) <= eager
+    if short and answer is None:
+        return None
     if answer is not None:
         kind, at = "assistant", data.rfind(ANSWER_LINK, start) + ANSWER_LINK.index(b',"uuid"')
     elif attachment:
@@ -705,15 +710,29 @@ def recognise(transcript: Transcript, offset: int, data: bytes) -> Optional[Reco
     if attachment:
         record.subtype = attachment.decode()
         return record if attachment != b"queued_command" else None  # what a person said is read whole
-    if data.find(b'},{"type":"', start, at) >= 0:  # another block
+    if not short and data.find(b'},{"type":"', start, at) >= 0:  # another block
         return None
     if answer is None:
         return record if take_result(record, data, start, at, first or second) else None
     record.message_id, record.model = answer.decode("utf-8", "replace"), intern_string((model or late_model or b"").decode("utf-8", "replace"))
     record.known_blocks = record.known_tokens = None
-    if tool is not None:
+    if short:
+        if not take_only_block(record, data[data.find(CONTENT, 0, start) + len(CONTENT) : at]):
+            return None
+    elif tool is not None:
         record.own_calls = (Call(call.decode("utf-8", "replace"), tool.decode("utf-8", "replace"), record),)
     return record if data.find(b'"isApiErrorMessage":true', at) < 0 else None
+
+
+def take_only_block(record: Record, data: bytes) -> bool:
+    """Fill in the one block of a record, with which `data` begins; False where others follow or it cannot be read."""
+    text = data.decode("utf-8", "replace")
+    try:
+        block, end = DECODER.raw_decode(text)
+    except (ValueError, RecursionError):
+        return False
+    record.take_blocks([block])
+    return text.startswith("]", end)
 
 
 def take_result(record: Record, data: bytes, start: int, end: int, call: Optional[bytes]) -> bool:
@@ -795,16 +814,18 @@ class Transcript:
         if limit != WHOLE and self.take_edges(offset, data, limit):
             return
         objects, damaged = parse_line(data)
-        if damaged and not objects and self.take_edges(offset, data, WHOLE):  # its inside alone is damaged: it still links the chain
-            self.damaged += len(data) <= EAGER_BYTES  # of a longer line nobody would know who reads the quick way
+        if damaged and self.take_edges(offset, data, EAGER_BYTES):
+            return  # nobody would know of it who reads the quick way
+        if damaged and self.take_edges(offset, data, WHOLE):  # its inside alone is damaged: it still links the chain
+            self.damaged += 1
             return
         self.damaged += damaged
         for fields in objects:
             self.take_object(offset, len(data), fields)
 
     def take_edges(self, offset: int, data: bytes, limit: int) -> bool:
-        """Take a line of more than `limit` bytes by its head and tail; whether that was enough."""
-        if len(data) > limit and (record := recognise(self, offset, data)):
+        """Take a line of more than `limit` bytes by its head and tail, a shorter row of an answer with its block; whether that was enough."""
+        if record := recognise(self, offset, data, limit):
             self.add(record)
             return True
         return bool(kind_of_side_record(data))
@@ -845,7 +866,7 @@ def open_transcript(path: str) -> IO[bytes]:
 
 
 def read_transcript(path: str, eager: Optional[int] = None) -> Transcript:
-    """Read a transcript once, up to its last complete line. Lines up to `eager` bytes are parsed at once (default EAGER_BYTES).
+    """Read a transcript once, up to its last complete line. What lines of up to `eager` bytes say is read at once (default EAGER_BYTES).
 
     LINKS_ONLY leaves to be read later what can be, damage inside a line included; WHOLE parses every line (the slow path, for proof).
 
