@@ -1828,7 +1828,16 @@ def build_base_parser(
 
     `unnamed` says what is taken where no session is named; `words` what free words mean: their name and help. They are `ref`.
     """
-    parser = Parser(prog=prog, description=description, epilog=epilog, allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter)
+    about = f"{description}\n\nusage: {prog} [{words[0]} ...] [options]"  # what it is for comes first
+    parser = Parser(
+        prog,
+        argparse.SUPPRESS,
+        about,
+        epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+        add_help=False,  # options outside of groups cost 3 ms: argparse makes a formatter for each
+    )
     which = parser.add_argument_group(f"which session (default: {unnamed})")
     which.add_argument("ref", nargs="*", metavar=words[0], help=words[1])
     which.add_argument("--id", metavar="ID", help="this session id")
@@ -1838,16 +1847,18 @@ def build_base_parser(
     which.add_argument("--exclude", metavar="ID", action="append", default=[], help="never take this session as the latest; can be repeated")
     which.add_argument("--project", metavar="DIR", default="", help="the project's directory (default: the current one)")
     which.add_argument("--all-projects", action="store_true", help="look in all projects")
-    parser.add_argument(
+    how = parser.add_argument_group("how it is printed")
+    how.add_argument(
         "--max-chars",
         metavar="N",
         type=int,
         default=default_bound,
         help=f"bound of the whole output in UTF-16 units, at least {SMALLEST_BOUND:,} (default {default_bound:,})",
     )
-    parser.add_argument("--show-secrets", action="store_true", help="do not mask credentials")
-    parser.add_argument("--args-stdin", action="store_true", help="read options and words from standard input, as the slash command does")
-    parser.add_argument("--version", action="version", version=f"{prog} {VERSION}")
+    how.add_argument("--show-secrets", action="store_true", help="do not mask credentials")
+    how.add_argument("--args-stdin", action="store_true", help="read options and words from standard input, as the slash command does")
+    how.add_argument("-h", "--help", action="help", help="print this page")
+    how.add_argument("--version", action="version", version=f"{prog} {VERSION}", help="print the version")
     return parser
 
 
