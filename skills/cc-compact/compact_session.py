@@ -157,9 +157,9 @@ def changed_lines(joined: cc.JoinedCall) -> tuple[int, int]:
     patch = joined.result.record.lone_value("structuredPatch") if joined.result else []
     if patch is None and joined.result:
         patch = cc.mapping(joined.result.read().detail).get("structuredPatch")
-    lines = [line for hunk in cc.array(patch) for line in cc.array(cc.mapping(hunk).get("lines")) if isinstance(line, str)]
-    if lines:
-        return sum(line.startswith("+") for line in lines), sum(line.startswith("-") for line in lines)
+    signs = [line[:1] for hunk in cc.array(patch) for line in cc.array(cc.mapping(hunk).get("lines")) if isinstance(line, str)]
+    if signs:
+        return signs.count("+"), signs.count("-")
     whole = joined.call.argument("content", "new_source")
     if whole:
         return whole.count("\n") + 1, 0
