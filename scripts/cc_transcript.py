@@ -476,6 +476,7 @@ class Record:
     meta = summary = local = api_error = queued = False
     session = origin = message_id = model = denial = cwd = branch = entrypoint = subtype = forked_from = ""
     known_tokens: Optional[dict[str, Any]] = {}  # the same
+    glued = False  # whether its line holds something else, too
     compaction: Optional[Compaction] = None
     line = 0  # place in the file among the chain records, from 0; of one that is repeated that of its first copy
     last_line = 0  # that of its last copy
@@ -524,13 +525,13 @@ class Record:
             self.own_results = [block for block in blocks if isinstance(block, Result)]
 
     def lone_value(self, key: str) -> Any:
-        """The value of a key that stands once in the line, read without the rest, which may be a whole file; None where that cannot be told.
+        """The value of a key that stands once in the record, read without the rest, which may be a whole file; None where that cannot be told.
 
         The byte test is sound: inside a JSON string a quote is always escaped, so it only ever meets a key.
         """
-        data, mark = self.transcript.read(self.offset, self.size), f'"{key}":'.encode()
+        data, mark = b"" if self.glued else self.transcript.read(self.offset, self.size), f'"{key}":'.encode()
         at = data.rfind(mark)
-        if at < 0 or data.find(mark, 0, at) >= 0 or data.count(b'"parentUuid":') != 1:  # several keys, or records glued together
+        if at < 0 or data.find(mark, 0, at) >= 0:
             return None
         try:
             return DECODER.raw_decode(data[at + len(mark) :].lstrip().decode("utf-8", "replace"))[0]
@@ -828,7 +829,7 @@ class Transcript:
             return
         self.damaged += damaged
         for fields in objects:
-            self.take_object(offset, len(data), fields)
+            self.take_object(offset, len(data), fields, damaged or len(objects) > 1)
 
     def take_edges(self, offset: int, data: bytes, limit: int) -> bool:
         """Take a line of more than `limit` bytes by its head and tail, a shorter row of an answer with its block; whether that was enough."""
@@ -837,15 +838,18 @@ class Transcript:
             return True
         return bool(kind_of_side_record(data))
 
-    def take_object(self, offset: int, size: int, fields: dict[str, Any]) -> None:
-        """Add one parsed object: a chain record has a uuid, a side record has none."""
+    def take_object(self, offset: int, size: int, fields: dict[str, Any], glued: bool) -> None:
+        """Add one parsed object: a chain record has a uuid, a side record has none. `glued` is whether its line holds more."""
         kind = string(fields.get("type"))
         if kind in TITLE_KINDS:
             self.titles[kind] = string(fields.get(TITLE_KINDS[kind]))
         elif kind == "last-prompt" and isinstance(fields.get("leafUuid"), str):
             self.pin = Pin(fields["leafUuid"], fields.get("explicit") is True, len(self.records))
         elif string(fields.get("uuid")) and (kind in CHAIN_KINDS or "parentUuid" in fields):
-            self.add(narrow(self, offset, size, fields))
+            record = narrow(self, offset, size, fields)
+            if glued:
+                record.glued = True
+            self.add(record)
         elif kind in CHAIN_KINDS:
             loose = narrow(self, offset, size, fields)
             loose.line = len(self.records)

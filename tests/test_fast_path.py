@@ -296,6 +296,4 @@ def test_a_patch_read_alone_is_the_one_in_the_whole_line(tmp_path: Path) -> None
 def test_what_cannot_be_told_alone_is_not(tmp_path: Path, line: bytes) -> None:
     path = tmp_path / "one.jsonl"
     path.write_bytes(line + b"\n")
-    with open(path, "rb") as file:
-        record = cc.Record(cc.Transcript(str(path), file), 0, len(line), "user", "a", None, False, "")
-        assert record.lone_value("structuredPatch") is None
+    assert [record.lone_value("structuredPatch") for record in cc.read_transcript(str(path)).records] in ([], [None])
