@@ -658,7 +658,7 @@ PLACE_TAIL = re.compile(
 )
 FORK_TAIL = re.compile(rb',"forkedFrom":\{"sessionId":"([^"\\]*)","messageUuid":"[^"\\]*"\}')
 RESULT_END = re.compile(rb'["\]l](?:,"is_error":(true|false))?(?:,"tool_use_id":"([^"\\]*)")?\}\]\}\Z')
-CONTENT = b'"content":['
+CONTENT, NEXT_BLOCK = b'"content":[', b'},{"type":"'
 ANSWER_LINK, ATTACHMENT_LINK = b',"type":"assistant","uuid":"', b',"type":"attachment","uuid":"'
 TAIL_BYTES = 1_024  # where a record's place in the world stands, and what a short record glued to a line's end begins with
 BLOCK_TAIL = 256  # where a result block's flag and id stand, behind its content
@@ -695,41 +695,45 @@ def recognise(transcript: Transcript, offset: int, data: bytes, eager: int) -> O
     head = CHAIN_HEAD.match(data, 0, TAIL_BYTES)
     if not head or data.find(b'{"parentUuid":', 1) >= 0:  # a stub with another record glued to it
         return None
-    start = head.end()
+    start, short = head.end(), len(data) <= eager
     parent, sidechain, model, answer, late_model, call, tool, first, second, attachment = head.groups()
-    short = len(data) <= eager
-    if short and answer is None:
-        return None
     if answer is not None:
         kind, at = "assistant", data.rfind(ANSWER_LINK, start) + ANSWER_LINK.index(b',"uuid"')
+    elif short:
+        return None
     elif attachment:
         kind, at = "attachment", data.rfind(ATTACHMENT_LINK, start) + ATTACHMENT_LINK.index(b',"uuid"')
     else:
         kind, at = "user", data.find(b']},"uuid":"', start) + 2
-    link = LINK_TAIL.match(data, at) if at > start else None
+    record = linked_record(transcript, offset, data, at, kind, parent, sidechain) if at > start else None
+    if not record:
+        return None
+    if attachment:
+        record.subtype = attachment.decode()
+        return record if attachment != b"queued_command" else None  # what a person said is read whole
+    if answer is None:
+        return record if take_result(record, data, start, at, first or second) else None
+    record.message_id, record.model = answer.decode("utf-8", "replace"), intern_string((model or late_model or b"").decode("utf-8", "replace"))
+    record.known_blocks = record.known_tokens = None
+    if tool is not None:
+        record.own_calls = (Call(call.decode("utf-8", "replace"), tool.decode("utf-8", "replace"), record),)
+    content = data.find(CONTENT, 0, start) + len(CONTENT)
+    alone = take_only_block(record, data[content:at]) if short else data.find(NEXT_BLOCK, start, at) < 0
+    return record if alone and data.find(b'"isApiErrorMessage":true', at) < 0 else None
+
+
+def linked_record(
+    transcript: Transcript, offset: int, data: bytes, at: int, kind: str, parent: Optional[bytes], sidechain: bytes
+) -> Optional[Record]:
+    """A record with its links, whose uuid stands at `at`, and its place in the world; None where its tail is not the client's."""
+    link = LINK_TAIL.match(data, at)
     if not link:
         return None
     uuid, timestamp = link.groups()
     record = Record(
         transcript, offset, len(data), kind, uuid.decode(), parent.decode() if parent else None, sidechain == b"true", timestamp.decode()
     )
-    if not take_place(record, data, link.end()):
-        return None
-    if attachment:
-        record.subtype = attachment.decode()
-        return record if attachment != b"queued_command" else None  # what a person said is read whole
-    if not short and data.find(b'},{"type":"', start, at) >= 0:  # another block
-        return None
-    if answer is None:
-        return record if take_result(record, data, start, at, first or second) else None
-    record.message_id, record.model = answer.decode("utf-8", "replace"), intern_string((model or late_model or b"").decode("utf-8", "replace"))
-    record.known_blocks = record.known_tokens = None
-    if short:
-        if not take_only_block(record, data[data.find(CONTENT, 0, start) + len(CONTENT) : at]):
-            return None
-    elif tool is not None:
-        record.own_calls = (Call(call.decode("utf-8", "replace"), tool.decode("utf-8", "replace"), record),)
-    return record if data.find(b'"isApiErrorMessage":true', at) < 0 else None
+    return record if take_place(record, data, link.end()) else None
 
 
 def take_only_block(record: Record, data: bytes) -> bool:
@@ -745,6 +749,8 @@ def take_only_block(record: Record, data: bytes) -> bool:
 
 def take_result(record: Record, data: bytes, start: int, end: int, call: Optional[bytes]) -> bool:
     """Fill in the one result of a record, whose block ends before `end`; False where it takes a closer look."""
+    if data.find(NEXT_BLOCK, start, end) >= 0:
+        return False
     ending = RESULT_END.search(data, max(start, end - BLOCK_TAIL), end)
     if not ending or (ending[2] is None) == (call is None) or data.count(b'"tool_use_id":"', start, end) != (call is None):
         return False  # no id, two, or an order of keys that is not the client's
