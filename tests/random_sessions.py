@@ -10,8 +10,6 @@ stale, unknown, zero or explicit, parents never written, lines out of order, rep
 What never happens, because the project decided to differ from the client there, or the client differs from itself:
 - timestamps are a minute apart, so that the client's bridge over a missing parent (5 s) never helps by chance; only the record
   whose parent is missing follows two seconds after the newest one, which is then what both bridge to (format.md 4.3);
-- after a compaction that keeps records, a pin on what was abandoned since: the client heeds it then only if nothing hangs below
-  that record, or if it is explicit and nothing follows it;
 - rows of one answer out of order among themselves;
 - a gap and a pin in one session: the client takes a pin before a gap for one on another branch, even where it bridges the gap;
 - cycles, and boundaries without a summary (format.md 4.3, 4.4);
@@ -55,7 +53,6 @@ class Session:
         self.unbroken = 0  # from here on `path` is a walk over parents as they stand in the file
         self.compactions = 0
         self.gaps = self.likely(0.3)  # whether a parent may be missing; then there are no pins
-        self.keeps = False  # whether the last compaction kept records
 
     def likely(self, chance: float) -> bool:
         return self.random.random() < chance
@@ -161,8 +158,6 @@ class Session:
         del self.path[at:]
         self.unbroken = min(self.unbroken, at)
         self.tip = self.path[-1]["uuid"]
-        if self.keeps and not self.gaps:  # so that no pin is left on what was abandoned
-            self.side("last-prompt", lastPrompt="x", leafUuid=self.tip)
 
     def cancelled_prompt(self) -> None:
         """A prompt that was taken back before any answer: the next one hangs under the same record."""
@@ -196,7 +191,7 @@ class Session:
     def pin(self) -> None:
         """A last-prompt record: mostly right, else stale, of another branch, unknown or zero."""
         leaves = [self.tip, self.tip, self.random.choice(self.path)["uuid"], self.uuid(), ZERO]
-        if self.aside and not self.keeps:
+        if self.aside:
             leaves.append(self.random.choice(self.aside))
         self.side("last-prompt", lastPrompt="x", leafUuid=self.random.choice(leaves), **{"explicit": True} if self.likely(0.3) else {})
 
@@ -226,7 +221,6 @@ class Session:
         anchor = (boundary if keep == "prefix" else summary)["uuid"]
         boundary["compactMetadata"] = {"trigger": "manual", "preTokens": 1000, **preserved(kept, anchor, by_list)}
         self.path = [*kept, summary] if keep == "prefix" else [summary, *kept]
-        self.keeps = bool(kept)
         self.tip, self.aside, self.unbroken = summary["uuid"], [], len(self.path) - 1
 
     def kept(self, keep: str, first: int) -> list[Json]:

@@ -1,7 +1,7 @@
 """What the real client was seen to send when it resumed a session, and the same read from a transcript by the shared module.
 
 `tests/resumed.json` holds it: {name: [[role, item], ...]}, written by `tests/live/test_resume.py --write` from client 2.1.332.
-A name is `fixture/session`, `case/file` or `random/seed`. An item is a text, `USE:tool:id` or `RES:id`.
+A name is `fixture/session`, `case/file`, `crafted/question` or `random/seed`. An item is a text, `USE:tool:id` or `RES:id`.
 
 Both sides are reduced to what the claim is about, the person's prompts, the agent's answers, calls and results, in order:
 - a text counts if it stands in a user or assistant record of the file that is neither isMeta, nor visible in the transcript only
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import cc_transcript
+from crafted_sessions import CRAFTED, crafted_session
 from random_sessions import random_session
 
 Json = dict[str, Any]
@@ -47,15 +48,21 @@ def sources() -> dict[str, Path]:
     return dict(sorted({**fixtures, **cases}.items()))
 
 
+def written() -> list[str]:
+    """The names of those that somebody wrote: fixtures, cases, crafted ones."""
+    return [*sources(), *(f"crafted/{name}" for name in CRAFTED)]
+
+
 def names() -> list[str]:
     """All names, the random ones last."""
-    return [*sources(), *(f"random/{seed}" for seed in range(SEEDS))]
+    return [*written(), *(f"random/{seed}" for seed in range(SEEDS))]
 
 
 def transcript(name: str) -> bytes:
     """The bytes of the named session."""
-    if name.startswith("random/"):
-        return b"".join(line + b"\n" for line in random_session(int(name.split("/")[1])))
+    kind, _, rest = name.partition("/")
+    if kind in ("random", "crafted"):
+        return b"".join(line + b"\n" for line in (random_session(int(rest)) if kind == "random" else crafted_session(rest)))
     return sources()[name].read_bytes()
 
 

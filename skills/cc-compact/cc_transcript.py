@@ -1039,9 +1039,12 @@ class Conversation:
 BRIDGE_SECONDS = 5  # the client bridges a missing parent to a record at most this much older (measured: 5 s yes, 6 s no)
 
 
+TURNS = frozenset(("user", "assistant"))  # records in which a person, a tool or the agent speaks
+
+
 def has_turn(path: list[Record]) -> bool:
     """Whether a person or the agent speaks on this path."""
-    return any(record.kind in ("user", "assistant") for record in path)
+    return any(record.kind in TURNS for record in path)
 
 
 def kept_prefix(boundary: Record) -> bool:
@@ -1204,8 +1207,8 @@ class Chain:
         """The record that a resume continues from: the last line's, unless a pin names another branch (measured).
 
         A record with no turn at or above it is none. A pin on another branch (beyond a gap is another, too) is taken
-        exactly; one on the leaf's own has an effect only if it is explicit and nothing was written after it. None in an
-        empty conversation.
+        exactly, once a compaction has kept records only where it ends that branch; one on the leaf's own has an effect only if it is
+        explicit and nothing was written after it, and so has any such one. None in an empty conversation.
         """
         candidates = (record for record in sorted(self.main, key=attrgetter("last_line"), reverse=True) if record.kind != "progress")
         path: list[Record] = []
@@ -1220,7 +1223,16 @@ class Chain:
         own = unbroken if pin.explicit else self.with_parallels(unbroken)
         if any(record.uuid == pinned.uuid for record in own):
             return pinned if pin.explicit and last.last_line < pin.after else last
+        if self.kept and not (pin.explicit and last.last_line < pin.after) and not self.ends_branch(pinned):
+            return last
         return pinned if has_turn(self.walk(pinned)) else last
+
+    def ends_branch(self, record: Record) -> bool:
+        """Whether this is the last turn of its branch."""
+        children: dict[str, list[Record]] = {}
+        for child in self.main:
+            children.setdefault(child.parent or "", []).append(child)
+        return record.kind in TURNS and not below(record, children)[1]
 
     def history(self, leaf: Record) -> list[Record]:
         """What led to `leaf`, across compactions, each record once, in the order it happened."""
@@ -1249,7 +1261,8 @@ class Chain:
         """`path` and what hangs beside it, in the order the client sends it (measured).
 
         For each answer on the path: its rows (those on the path in its order, the others set in by their place in the
-        file), the results of its calls in file order, then attachments that hang there beside the path and lead nowhere, such as queued prompts.
+        file), the results of its calls in file order, then attachments that hang there beside the path and lead nowhere, such as queued
+        prompts. At its end what hangs there up to the next turn, which was left behind.
         """
         known = self.ordered.get(id(path))
         if known and known[0] is path:
@@ -1283,24 +1296,32 @@ class Chain:
             group = in_order(rows[record.message_id], on_path) if record.message_id else [record]
             answers = [result for row in group for call in row.own_calls for result in results.get(call.id, ()) if result.uuid not in found]
             answers.sort(key=attrgetter("line"))
-            loose = [end for member in (*group, *answers) for end in self.loose_ends(member, beside)] if beside else []
+            loose = [end for member in (*group, *answers) for end in loose_ends(member, beside)] if beside else []
             for sent in (*group, *answers, *loose):
                 found.setdefault(sent.uuid, sent)
+        found.update((record.uuid, record) for record in below(path[-1], beside)[0])
         return list(found.values())
 
-    def loose_ends(self, record: Record, beside: dict[str, list[Record]]) -> list[Record]:
-        """Attachments and system records below `record` that no user or assistant record follows."""
-        found: list[Record] = []
-        seen = {record.uuid}
-        for child in beside.get(record.uuid, ()):
-            branch, ends = [child], child.kind in ("attachment", "system")
-            for step in branch if ends else ():
-                below = [other for other in beside.get(step.uuid, ()) if other.uuid not in seen]
-                seen.update(other.uuid for other in below)
-                ends = ends and all(other.kind in ("attachment", "system") for other in below)
-                branch += below
-            found += branch if ends else ()
-        return found
+
+def below(record: Record, children: dict[str, list[Record]]) -> tuple[list[Record], bool]:
+    """(what hangs below a record up to the next turns, nearest first; whether any turn follows)."""
+    found, seen, leads_on = [record], {record.uuid}, False
+    for step in found:
+        for child in children.get(step.uuid, ()):
+            leads_on = leads_on or child.kind in TURNS
+            if child.kind not in TURNS and child.uuid not in seen:
+                seen.add(child.uuid)
+                found.append(child)
+    return found[1:], leads_on
+
+
+def loose_ends(record: Record, children: dict[str, list[Record]]) -> list[Record]:
+    """Of what hangs below a record, what no turn follows."""
+    found: list[Record] = []
+    for child in children.get(record.uuid, ()):
+        hanging, leads_on = below(child, children)
+        found += [child, *hanging] if child.kind not in TURNS and not leads_on else ()
+    return found
 
 
 def is_straight(path: list[Record]) -> bool:

@@ -1,4 +1,5 @@
-"""What the real client sends when it resumes a session is what `tests/resumed.json` says, for every fixture and every case that is one file.
+"""What the real client sends when it resumes a session is what `tests/resumed.json` says, for every fixture, every case that is one
+file, and every crafted session.
 
     python3 tests/live/test_resume.py --write        writes that file anew (LIVE_CLIENT names the client; takes a minute)
 
@@ -18,11 +19,11 @@ from resuming import Sent, resumed, resuming
 
 @pytest.fixture(scope="module")
 def sent() -> Iterator[dict[str, Future[Sent]]]:
-    with resuming(resumed.sources()) as futures:
+    with resuming(resumed.written()) as futures:
         yield futures
 
 
-@pytest.mark.parametrize("name", resumed.sources())
+@pytest.mark.parametrize("name", resumed.written())
 def test_client_sends_what_is_pinned(name: str, sent: dict[str, Future[Sent]]) -> None:
     assert sent[name].result().items() == resumed.pinned()[name]
 
