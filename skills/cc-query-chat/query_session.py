@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import heapq
 import itertools
 import os
 import re
@@ -22,10 +21,10 @@ import sys
 import time
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta, timezone
-from functools import lru_cache
-from typing import IO, Any, NamedTuple, Optional, Protocol, TypeVar
+from functools import cached_property, lru_cache
+from typing import IO, Any, NamedTuple, Optional, Protocol
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cc_transcript as cc
@@ -38,10 +37,12 @@ DEFAULT_TIMEOUT = 10.0  # seconds that a pattern may take in all
 LABEL_CHARS = 160
 COMMAND_UNITS = 700  # of a command to go on with; one that asks for a longer pasted text again is left out: cut, it would not run
 WINDOW_CHARS = 30_000  # kept on both sides of a hit: wider than any credential, so none is parted before it is masked
-CHUNK_BYTES = 1 << 18  # of lines tested together
-DENSE_BYTES, DENSE_SHARE = 2 << 20, 0.7  # after so much, with so many lines passing, all are parsed: the test no longer pays
+CHUNK_BYTES = 1 << 20  # of lines tested together
+LONG_LINE = 4_096  # bytes; a shorter line is tested sooner than it is known to hold no item
+DENSE_BYTES, DENSE_SHARE = 2 << 20, 0.5  # after so much, with such a share passing, all is parsed: the test no longer pays
 COLLECT_BYTES = 32 << 20  # of transcripts read whole, after which their memory is taken back
 SPLIT_BYTES = 24 << 20  # below it a second process costs more than it saves
+OWN_SHARE = 0.4  # of a file whose lines all may match, for the process that also has the conversation to read
 MOST_HITS = 1_000  # of a pattern in one item; more says nothing for the ranking
 CLOSE_BYTES = 1 << 18  # of each file, how much of its end is looked through for words close to one that nowhere occurs
 CLOSE_FILES = 8
@@ -54,7 +55,6 @@ FILE_TOOLS = frozenset(("Read", "Write", "Edit", "MultiEdit", "NotebookEdit"))
 
 
 ASCII = bytes(range(128))
-LOWER = bytes(range(256)).lower()  # translate() is twice as fast as lower()
 
 
 @lru_cache(maxsize=4096)
@@ -73,7 +73,7 @@ def fold(text: str, sensitive: bool) -> str:
     raw = text.encode("utf-8", "surrogatepass")
     others = raw.translate(None, ASCII).decode("utf-8", "surrogatepass")
     if all(map(is_plain, set(others))) and unicodedata.is_normalized("NFC", others):
-        return text if sensitive else raw.translate(LOWER).decode("utf-8", "surrogatepass")
+        return text if sensitive else raw.lower().decode("utf-8", "surrogatepass")
     composed = unicodedata.normalize("NFC", text)
     return composed if sensitive else unicodedata.normalize("NFC", composed.casefold())
 
@@ -523,12 +523,12 @@ class Sieve:
 
     def passes(self, chunk: bytes) -> bool:
         """Whether any line of a chunk may match."""
-        lowered = chunk.translate(LOWER)
+        lowered = chunk.lower()
         return any(needle in lowered for needle in self.needles) or self.respelled(chunk, lowered)
 
     def passes_line(self, line: bytes) -> bool:
         """Whether one line may match: a needle is in it, or it holds one spelled otherwise."""
-        lowered = line.translate(LOWER)
+        lowered = line.lower()
         if any(needle in lowered for needle in self.needles):
             return True
         if not self.respelled(line, lowered):
@@ -562,62 +562,106 @@ def spellings_of(letter: str) -> tuple[int, ...]:
     )
 
 
-def is_bulk(line: bytes) -> bool:
-    """Whether a line is a whole record that holds no item: the client's copies of requests, and bookkeeping."""
-    if line.startswith(b'{"type":"'):
-        return cc.kind_of_side_record(line) is not None
-    return SNAPSHOT.match(line) is not None and line.endswith((b"}\n", b"}\r\n")) and line.find(b'{"parentUuid":', 1) < 0
+def is_bulk(data: bytes, start: int, end: int) -> bool:
+    """Whether a line of `data` is a whole record that holds no item: the client's copies of requests, and bookkeeping."""
+    if data.startswith(b'{"type":"', start):
+        return cc.kind_of_side_record(data[start:end]) is not None
+    snapshot = SNAPSHOT.match(data, start, end)
+    return snapshot is not None and data.endswith((b"}\n", b"}\r\n"), start, end) and data.find(b'{"parentUuid":', snapshot.end(), end) < 0
 
 
-class Candidates(NamedTuple):
-    """What the raw test of a transcript gave: offsets of lines that may match (None: all of them), and bytes read."""
+def read_chunks(path: str, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+    """(offset, bytes) of the lines between two places of a file, some CHUNK_BYTES together. Raises OSError."""
+    width = CHUNK_BYTES
+    with open(path, "rb", buffering=0) as file:
+        while start < end:
+            file.seek(start)
+            data = file.read(min(width, end - start))
+            if not data:
+                return
+            size = data.rfind(b"\n") + 1 if len(data) == width < end - start else len(data)
+            if size:
+                yield start, data[:size]
+            start, width = start + size, CHUNK_BYTES if size else width * 2  # a line may be longer
 
-    offsets: Optional[set[int]]
-    size: int
+
+def without_bulk(offset: int, data: bytes) -> Iterator[tuple[int, bytes]]:
+    """(offset, bytes) of the lines that may hold items, in one piece what stands together."""
+    begin = at = 0
+    while at < len(data):
+        end = data.find(b"\n", at) + 1 or len(data)
+        if end - at > LONG_LINE and is_bulk(data, at, end):
+            if begin < at:
+                yield offset + begin, data[begin:at]
+            begin = end
+        at = end
+    if begin < at:
+        yield offset + begin, data[begin:]
+
+
+class Scanned(NamedTuple):
+    """What the test of one chunk gave: bytes tested, offset and size of each line that may match, and where the chunk ends."""
+
+    tested: int
+    passing: list[tuple[int, int]]
+    end: int
 
 
 USE_SIEVE = True  # tests turn it off, to see that it never changes a result
 
 
-def candidate_lines(path: str, sieve: Sieve, split: bool = False) -> Candidates:
-    """Test the lines of a transcript, in two processes where `split` and it is large. Raises OSError."""
-    size = os.path.getsize(path)
+def scan(path: str, sieve: Sieve, start: int, end: int) -> Iterator[Scanned]:
+    """Test the lines between two places of a transcript. Raises OSError."""
+    for offset, data in read_chunks(path, start, end):
+        pieces = list(without_bulk(offset, data))
+        chunk = b"".join([piece for _, piece in pieces])
+        passes = sieve.passes(chunk) or b"tool-results" in chunk
+        yield Scanned(len(chunk), list(passing_lines(pieces, path, sieve)) if passes else [], offset + len(data))
+
+
+def passing_lines(pieces: list[tuple[int, bytes]], path: str, sieve: Sieve) -> Iterator[tuple[int, int]]:
+    """Offset and size of those that may match, themselves or by an output saved in a file of its own."""
+    for offset, piece in pieces:
+        for line in piece.split(b"\n"):
+            if sieve.passes_line(line) or (b"tool-results" in line and saved_passes(line, path, sieve)):
+                yield offset, len(line)
+            offset += len(line) + 1
+
+
+Offsets = Optional[set[int]]  # of the lines that may match; None: of all, since nearly all may, and the test no longer pays
+
+
+def passing_offsets(path: str, sieve: Sieve, start: int, end: int) -> Offsets:
+    """The lines between two places that may match. Raises OSError."""
     if sieve.blind or not USE_SIEVE:
-        return Candidates(None, size)
-    if not split or size < SPLIT_BYTES:
-        return Candidates(scanned(path, sieve, 0, size), size)
-    with open(path, "rb") as file:
-        file.seek(size // 2)
-        file.readline()
-        middle = file.tell()
-    first, second = in_two_processes(lambda: scanned(path, sieve, 0, middle), lambda: scanned(path, sieve, middle, size))
-    return Candidates(None if first is None or second is None else first | second, size)
-
-
-def scanned(path: str, sieve: Sieve, offset: int, end: int) -> Optional[set[int]]:
-    """Offsets of the lines between two places that may match; None where nearly all may, so that testing on is waste."""
+        return None
     found: set[int] = set()
-    tested, begin = 0, offset
-    with open(path, "rb", buffering=CHUNK_BYTES) as file:
-        file.seek(offset)
-        while offset < end and (lines := file.readlines(min(CHUNK_BYTES, end - offset))):
-            kept = [line for line in lines if not is_bulk(line)]
-            chunk = b"".join(kept)
-            if sieve.passes(chunk) or b"tool-results" in chunk:
-                found.update(passing_lines(lines, offset, path, sieve))
-            offset += sum(map(len, lines))
-            tested += len(kept)
-            if offset - begin > DENSE_BYTES and len(found) > tested * DENSE_SHARE:
-                return None
+    tested = passed = 0
+    for part in scan(path, sieve, start, end):
+        found.update(offset for offset, _ in part.passing)
+        tested, passed = tested + part.tested, passed + sum(size for _, size in part.passing)
+        if tested > DENSE_BYTES and passed > tested * DENSE_SHARE:
+            return None
     return found
 
 
-def passing_lines(lines: list[bytes], offset: int, path: str, sieve: Sieve) -> Iterator[int]:
-    """Offsets of those that may match, themselves or by an output saved in a file of its own."""
-    for line in lines:
-        if not is_bulk(line) and (sieve.passes_line(line) or (b"tool-results" in line and saved_passes(line, path, sieve))):
-            yield offset
-        offset += len(line)
+def first_passing(path: str, sieve: Sieve, end: int) -> tuple[Offsets, int]:
+    """The lines that may match in the first chunk that holds any, and where that ends; none and `end` where there is no such chunk.
+    Raises OSError."""
+    if sieve.blind or not USE_SIEVE:
+        return None, end
+    for part in scan(path, sieve, 0, end):
+        if part.passing:
+            return {offset for offset, _ in part.passing}, part.end
+    return set(), end
+
+
+def next_line(path: str, place: int) -> int:
+    """Where the first line after a place of a file begins. Raises OSError."""
+    with open(path, "rb") as file:
+        file.seek(place)
+        file.readline()
+        return file.tell()
 
 
 def saved_passes(line: bytes, path: str, sieve: Sieve) -> bool:
@@ -739,21 +783,41 @@ def fullest(texts: Iterable[str]) -> str:
 class Reader:
     """One transcript opened for its items: what became of each record, in which turn it stands, which call a result answers."""
 
-    def __init__(self, target: Target, thinking: bool) -> None:
-        self.target, self.thinking = target, thinking
-        self.transcript = cc.read_transcript(target.path, cc.LINKS_ONLY)
-        self.conversation = cc.read_conversation(self.transcript)
+    def __init__(self, target: Target, thinking: bool, start: int = 0) -> None:
+        self.target, self.thinking, self.start = target, thinking, start
+        self.transcript = read_end(target.path, start) if start else cc.read_transcript(target.path, cc.LINKS_ONLY)
         self.by_uuid = {record.uuid: record for record in self.transcript.records}
-        self.live = {key_of(record) for record in self.conversation.live}
-        self.earlier = {key_of(record) for record in self.conversation.earlier}
-        self.turns = turn_numbers(self.conversation)
-        self.calls: Optional[dict[str, cc.Call]] = None
-        self.named = ""
+        self.unsure = False  # whether an item takes a look before `start`
 
+    @cached_property
+    def conversation(self) -> cc.Conversation:
+        """What became of the records; read when a hit needs it."""
+        return cc.read_conversation(self.transcript)
+
+    @cached_property
+    def live(self) -> set[str]:
+        """The records that the model would still see."""
+        return {key_of(record) for record in self.conversation.live}
+
+    @cached_property
+    def earlier(self) -> set[str]:
+        """Those that a compaction took away."""
+        return {key_of(record) for record in self.conversation.earlier}
+
+    @cached_property
+    def turns(self) -> dict[str, int]:
+        """Record -> number of its exchange."""
+        return turn_numbers(self.conversation)
+
+    @cached_property
     def title(self) -> str:
-        """The session's title, made when a hit needs it."""
-        self.named = self.named or cc.session_title(self.conversation)
-        return self.named
+        """The session's title."""
+        return cc.session_title(self.conversation)
+
+    @cached_property
+    def calls(self) -> dict[str, cc.Call]:
+        """All calls by id."""
+        return {call.id: call for record in self.transcript.records if record.kind == "assistant" for call in record.calls()}
 
     def state(self, record: cc.Record) -> str:
         """Where a record stands, one of STATES."""
@@ -763,10 +827,10 @@ class Reader:
             return "live"
         return "compacted" if key_of(record) in self.earlier and self.conversation.compactions else "abandoned"
 
-    def records(self, offsets: Optional[set[int]]) -> Iterator[cc.Record]:
-        """The records of the lines at these offsets, or all, in file order."""
+    def records(self, offsets: Offsets, end: int = sys.maxsize) -> Iterator[cc.Record]:
+        """The records of the lines at these offsets, or of all before `end`, in file order."""
         for record in cc.merged(self.transcript.records, self.transcript.loose):
-            if offsets is None or record.offset in offsets:
+            if record.offset < end if offsets is None else record.offset in offsets:
                 yield record
 
     def items(self, record: cc.Record) -> Iterator[Item]:
@@ -814,7 +878,8 @@ class Reader:
     def harness_items(self, record: cc.Record, text: str) -> Iterator[Item]:
         """The output of a person's own command, and the late result of a call in the background."""
         if text.startswith("<bash-std"):
-            asked = cc.prompt_of(self.by_uuid[record.parent]) if record.parent in self.by_uuid else None
+            parent = self.look_up(record)
+            asked = cc.prompt_of(parent) if parent else None
             output = cc.unescaped("\n".join(part for _, part in cc.SHELL_OUTPUT.findall(text) if part))
             if not OWN_REPORT.match(output):
                 yield Item("output", "", asked.text if asked else "", output)
@@ -847,15 +912,31 @@ class Reader:
                     return file.read()
         return ""
 
+    def look_up(self, record: cc.Record) -> Optional[cc.Record]:
+        """The record's parent, None where it is not there."""
+        parent = self.by_uuid.get(record.parent or "")
+        self.unsure |= parent is None and self.start > 0
+        return parent
+
     def call(self, record: cc.Record, identifier: str) -> Optional[cc.Call]:
         """The call with this id, mostly in the record's parent."""
-        parent = self.by_uuid.get(record.parent or "")
+        parent = self.look_up(record)
         for call in parent.calls() if parent else ():
             if call.id == identifier:
                 return call
-        if self.calls is None:
-            self.calls = {call.id: call for other in self.transcript.records if other.kind == "assistant" for call in other.calls()}
-        return self.calls.get(identifier)
+        found = self.calls.get(identifier)
+        self.unsure |= found is None and self.start > 0
+        return found
+
+
+def read_end(path: str, start: int) -> cc.Transcript:
+    """The records of a transcript from a place on. Raises OSError."""
+    file = open(path, "rb", buffering=cc.BLOCK_BYTES)
+    file.seek(start)
+    transcript = cc.Transcript(path, file)
+    for offset, data in cc.read_lines(file):
+        transcript.take_line(offset, data, cc.LINKS_ONLY)
+    return transcript
 
 
 def file_label(call: cc.Call) -> str:
@@ -925,26 +1006,53 @@ class Filters(NamedTuple):
         when = cc.seconds(timestamp)
         return when is not None and (self.since is None or when >= self.since) and (self.until is None or when <= self.until)
 
+    @property
+    def by_state(self) -> bool:
+        """Whether it matters what became of a record, which takes the whole conversation."""
+        return not self.states.issuperset(("live", "compacted", "abandoned"))
+
+    def takes(self, reader: Reader, record: cc.Record) -> bool:
+        """Whether a record stands where it counts."""
+        if not self.by_state and not record.sidechain and not reader.target.agent:
+            return True
+        return reader.state(record) in self.states
+
 
 class Hit(NamedTuple):
-    """A matching item. `window` is the text around the hit, which begins at `at` there; `before` and `after` count what lies
-    outside of it. `rank` orders hits, the best first; `keys` tell it from others: of the row, of the text at its time."""
+    """A matching item. `rank` orders hits, the best first; `keys` tell it from others: of the row, of the text at its time.
+
+    What only those that are shown need is added late: state, turn and title; and of the whole `text` the window around the
+    hit, which begins at `at` there, with how much lies `before` and `after` it.
+    """
 
     rank: tuple[Any, ...]
     keys: tuple[int, int]
     kind: str
-    state: str
-    turn: Optional[int]
+    record: tuple[int, str]  # offset and uuid
     timestamp: str
     session: str
     agent: str
-    title: str
     label: str
     match: Match
-    window: str
-    at: int
-    before: int
-    after: int
+    text: str
+    sensitive: bool = False
+    state: str = ""
+    turn: Optional[int] = None
+    title: str = ""
+    at: int = -1
+    before: int = 0
+    after: int = 0
+
+    def windowed(self, matcher: Matcher) -> Hit:
+        """The same with the text around the hit alone."""
+        at = unfold(self.text, matcher.place(fold(self.text, self.sensitive), self.match), self.sensitive)
+        first, last = max(at - WINDOW_CHARS, 0), min(at + WINDOW_CHARS, len(self.text))
+        return self._replace(text=self.text[first:last], at=at - first, before=first, after=len(self.text) - last)
+
+    def placed(self, reader: Reader, record: cc.Record) -> Hit:
+        """The same with where it stands in its session."""
+        state = reader.state(record)
+        return self._replace(state=state, turn=None if state == "subagent" else reader.turns.get(key_of(record)), title=reader.title)
 
 
 class Search(NamedTuple):
@@ -954,6 +1062,7 @@ class Search(NamedTuple):
     sieve: Sieve
     filters: Filters
     sensitive: bool
+    thinking: bool
     keep: int
     split: bool = False
 
@@ -967,6 +1076,7 @@ class Tally:
         self.seen: dict[int, list[str]] = {}  # row -> sessions it was found in
         self.twins: dict[int, tuple[int, str]] = {}  # text at its time -> row and session
         self.worst: Optional[tuple[Any, ...]] = None  # the rank of the last of the best, once there are enough
+        self.left_over: set[int] = set()  # offsets of lines that only the whole file explains
         self.stopped = False
 
     def wants(self, hit: Hit) -> bool:
@@ -995,6 +1105,17 @@ class Tally:
         self.hits = list(best.values())[: self.keep]
         self.worst = self.hits[-1].rank if len(self.hits) == self.keep else None
 
+    def cut_windows(self, matcher: Matcher) -> None:
+        """Keep of the best hits' texts no more than can be shown."""
+        self.trim()
+        self.hits = [hit.windowed(matcher) if hit.at < 0 else hit for hit in self.hits]
+
+    def place(self, reader: Reader) -> None:
+        """Say of the best hits of a session where they stand."""
+        found = {hit.record for hit in self.hits if not hit.state}
+        records = {(record.offset, record.uuid): record for record in reader.records({offset for offset, _ in found})} if found else {}
+        self.hits = [hit if hit.state else hit.placed(reader, records[hit.record]) for hit in self.hits]
+
     def merge(self, other: Tally) -> None:
         """Take over what another worker found."""
         self.bytes, self.sessions, self.unreadable = self.bytes + other.bytes, self.sessions + other.sessions, self.unreadable + other.unreadable
@@ -1012,86 +1133,125 @@ class Tally:
 
 
 def search_target(target: Target, search: Search, tally: Tally) -> None:
-    """Search one transcript. A file that cannot be read is counted. Raises TimeoutError."""
+    """Search one transcript. A file that cannot be read is counted."""
     try:
-        candidates = candidate_lines(target.path, search.sieve, search.split)
+        size = os.path.getsize(target.path)
+        if search.split and size >= SPLIT_BYTES:
+            search_in_two(target, search, tally, size)
+        else:
+            search_alone(target, search, tally, size)
     except OSError:
         tally.unreadable += 1
         return
-    tally.bytes += candidates.size
+    tally.bytes += size
     tally.sessions += not target.agent
-    if candidates.offsets is not None and not candidates.offsets:
+
+
+def search_alone(target: Target, search: Search, tally: Tally, size: int) -> None:
+    """Search a transcript in this process. Raises OSError."""
+    offsets = passing_offsets(target.path, search.sieve, 0, size)
+    if offsets == set():
         return
     if tally.read > COLLECT_BYTES:  # records and results point at each other, and nothing else frees circles here
         tally.read = 0
         gc.collect()
-    try:
-        reader = Reader(target, "thinking" in search.filters.kinds)
-    except cc.Refusal:
-        tally.unreadable += 1
-        return
+    reader = open_reader(target, search)
     with reader.transcript.file:
-        search_records(reader, list(reader.records(candidates.offsets)), search, tally)
-    tally.read += candidates.size
+        match_records(reader, reader.records(offsets), search, tally)
+        tally.cut_windows(search.matcher)
+        tally.place(reader)
+    tally.read += size
 
 
-def search_records(reader: Reader, records: list[cc.Record], search: Search, tally: Tally) -> None:
-    """Match the items of the candidate lines, in two processes where there are many. Raises TimeoutError."""
-    if not search.split or sum(record.size for record in records) < SPLIT_BYTES // 2:
-        match_records(reader, records, search, tally)
-        return
-    reader.title()  # known before the fork, since both need it
+def search_in_two(target: Target, search: Search, tally: Tally, size: int) -> None:
+    """Search a large transcript in two processes. Raises OSError.
 
-    def half(start: int, again: bool) -> Tally:
-        own = Tally(search.keep)
-        if again:  # a forked process shares the place in an open file
-            reader.transcript.file = open(reader.target.path, "rb")
-        with suppress(TimeoutError):
-            match_records(reader, records[start::2], search, own)
-            return own
-        own.stopped = True
-        return own
+    Both test lines until this one meets one that may match: then the conversation is needed, and the other tests on alone. Where
+    nearly all lines may match, the other matches those behind `cut`, and this one has only to say where they stand.
+    """
+    middle = next_line(target.path, size // 2)
+    cut = size if search.filters.by_state else next_line(target.path, int(size * OWN_SHARE))
+    reading, writing = os.pipe()  # says from where on the other has to test for this one
 
-    for part in in_two_processes(lambda: half(0, False), lambda: half(1, True)):
-        tally.merge(part)
-    if tally.stopped:
-        raise TimeoutError
+    def other_side() -> Iterator[Any]:
+        os.close(writing)  # else it would wait for itself where the first process is gone
+        offsets = passing_offsets(target.path, search.sieve, middle, size)
+        if offsets is not None:
+            offsets = both(offsets, passing_offsets(target.path, search.sieve, int.from_bytes(os.read(reading, 8), "big"), middle))
+        yield offsets
+        yield search_end(target, search, cut) if offsets is None else None
+
+    with second_process(other_side) as answer:
+        os.close(reading)
+        early, tested = first_passing(target.path, search.sieve, middle)
+        os.write(writing, tested.to_bytes(8, "big"))
+        os.close(writing)
+        offsets: Offsets = early or answer()
+        if offsets == set():
+            return
+        reader = open_reader(target, search)
+        with reader.transcript.file:
+            reader.conversation = cc.read_conversation(reader.transcript)  # while the other process works
+            offsets = both(early, answer()) if early else offsets
+            match_records(reader, reader.records(offsets, cut), search, tally)
+            if offsets is None:
+                part = answer()
+                tally.merge(part)
+                match_records(reader, reader.records(part.left_over), search, tally)
+            tally.cut_windows(search.matcher)
+            tally.place(reader)
+
+
+def both(one: Offsets, other: Offsets) -> Offsets:
+    """The lines of both."""
+    return None if one is None or other is None else one | other
+
+
+def search_end(target: Target, search: Search, start: int) -> Tally:
+    """What the lines from a place on hold; where the hits stand is left open, and so is what takes a look before that place."""
+    tally = Tally(search.keep)
+    reader = Reader(target, search.thinking, start)
+    with reader.transcript.file:
+        match_records(reader, reader.records(None), search, tally)
+    tally.cut_windows(search.matcher)
+    return tally
+
+
+def open_reader(target: Target, search: Search) -> Reader:
+    """A reader of the whole transcript. Raises OSError."""
+    try:
+        return Reader(target, search.thinking)
+    except cc.Refusal as error:
+        raise OSError(str(error)) from error
 
 
 def match_records(reader: Reader, records: Iterable[cc.Record], search: Search, tally: Tally) -> None:
-    """Match the items of these records. Raises TimeoutError."""
-    for record in records:
-        if not search.filters.in_time(record.timestamp):
-            continue
-        state = reader.state(record)
-        if state not in search.filters.states:
-            continue
-        for item in reader.items(record):
-            if item.kind in search.filters.kinds:
-                found = match_text(search.matcher, item.text, search.sensitive)
-                if found:
-                    tally.add(hit_of(reader, record, item, state, found, search.matcher, tally))
+    """Match the items of these records; a pattern that runs away ends it, with what was found."""
+    filters, matcher, sensitive = search.filters, search.matcher, search.sensitive
+    try:
+        for record in records:
+            if not filters.in_time(record.timestamp) or not filters.takes(reader, record):
+                continue
+            reader.unsure = False
+            for item in reader.items(record):
+                if reader.unsure:
+                    tally.left_over.add(record.offset)
+                    break
+                if item.kind in filters.kinds and (found := match_text(matcher, item.text, sensitive)):
+                    tally.add(hit_of(reader.target, record, item, found))
+    except TimeoutError:
+        tally.stopped = True
 
 
-def hit_of(reader: Reader, record: cc.Record, item: Item, state: str, found: Matched, matcher: Matcher, tally: Tally) -> Hit:
-    """A hit, with the text around it where it is among the best so far."""
-    match, folded, sensitive = found
-    target, when = reader.target, cc.seconds(record.timestamp) or 0.0
+def hit_of(target: Target, record: cc.Record, item: Item, found: Matched) -> Hit:
+    """The item as a hit, with its whole text."""
+    match, when = found.match, cc.seconds(record.timestamp) or 0.0
     rank = (-match.worth[0], -match.worth[1], -when, target.path, record.offset, item.part)
     row = hash((record.uuid or f"{target.path}@{record.offset}", item.kind, item.part))
     text = hash((item.kind, record.timestamp, item.text)) if record.timestamp else 0
-    hit = Hit(rank, (row, text), item.kind, state, None, record.timestamp, target.session, target.agent, "", item.label, match, "", 0, 0, 0)
-    if not tally.wants(hit):
-        return hit
-    start = unfold(item.text, matcher.place(folded, match), sensitive)
-    first, last = max(start - WINDOW_CHARS, 0), min(start + WINDOW_CHARS, len(item.text))
-    return hit._replace(
-        turn=None if state == "subagent" else reader.turns.get(key_of(record)),
-        title=reader.title(),
-        window=item.text[first:last],
-        at=start - first,
-        before=first,
-        after=len(item.text) - last,
+    place = (record.offset, record.uuid)
+    return Hit(
+        rank, (row, text), item.kind, place, record.timestamp, target.session, target.agent, item.label, match, item.text, found.sensitive
     )
 
 
@@ -1106,11 +1266,10 @@ def search_targets(targets: list[Target], search: Search) -> Tally:
         lighter = int(weights[1] < weights[0])
         halves[lighter].append(target)
         weights[lighter] += sizes[target.path]
-    first, second = in_two_processes(
-        lambda: search_in_turn(halves[0], search, Progress(len(halves[0]))), lambda: search_in_turn(halves[1], search, Progress(0))
-    )
-    first.merge(second)
-    return first
+    with second_process(lambda: (search_in_turn(half, search, Progress(0)) for half in halves[1:])) as answer:
+        tally = search_in_turn(halves[0], search, Progress(len(halves[0])))
+        tally.merge(answer())
+    return tally
 
 
 def size_of(path: str) -> int:
@@ -1124,18 +1283,13 @@ def size_of(path: str) -> int:
 def search_in_turn(targets: list[Target], search: Search, progress: Progress) -> Tally:
     """Search one after another; a pattern that runs away ends it with what was found."""
     tally = Tally(search.keep)
-    try:
-        for target in targets:
-            search_target(target, search, tally)
-            progress.step(tally)
-    except TimeoutError:
-        tally.stopped = True
+    for target in targets:
+        search_target(target, search, tally)
+        progress.step(tally)
+        if tally.stopped:
+            break
     progress.end()
-    tally.trim()
     return tally
-
-
-Found = TypeVar("Found")
 
 
 def can_split() -> bool:
@@ -1143,8 +1297,10 @@ def can_split() -> bool:
     return hasattr(os, "fork") and (os.cpu_count() or 1) > 1
 
 
-def in_two_processes(first: Callable[[], Found], second: Callable[[], Found]) -> tuple[Found, Found]:
-    """What both jobs give, the second one done by a forked process that never outlives this call. Raises Refusal where it failed."""
+@contextmanager
+def second_process(job: Callable[[], Iterator[Any]]) -> Iterator[Callable[[], Any]]:
+    """A job done by a forked process that never outlives this block. Gives what waits for its next answer, and raises Refusal where
+    none comes."""
     import pickle  # only where there is much to search
 
     reading, writing = os.pipe()
@@ -1154,14 +1310,16 @@ def in_two_processes(first: Callable[[], Found], second: Callable[[], Found]) ->
         try:
             os.close(reading)
             with os.fdopen(writing, "wb") as pipe:
-                pickle.dump(second(), pipe, pickle.HIGHEST_PROTOCOL)
+                for answer in job():
+                    pickle.dump(answer, pipe, pickle.HIGHEST_PROTOCOL)
+                    pipe.flush()
             status = 0
         finally:
             os._exit(status)
     os.close(writing)
     try:
         with os.fdopen(reading, "rb") as pipe:
-            return first(), pickle.load(pipe)
+            yield lambda: pickle.load(pipe)
     except (EOFError, pickle.UnpicklingError) as error:
         raise cc.Refusal("a second process of the search ended without an answer; try again, or name one session with --chat") from error
     finally:
@@ -1326,10 +1484,10 @@ def around(text: str, at: int, limit: int) -> tuple[int, int]:
 
 def snippet(hit: Hit, limit: int, quote: cc.Quoter) -> str:
     """The text around a hit, masked before it is cut, in its own spelling, with what was left out on both sides."""
-    plain = quote.plain(hit.window)
+    plain = quote.plain(hit.text)
     if not hit.before and not hit.after and cc.utf16_length(plain) <= limit:
         return plain
-    at = min(len(quote.plain(hit.window[: hit.at])), len(plain))
+    at = min(len(quote.plain(hit.text[: hit.at])), len(plain))
     start, end = around(plain, at, max(limit - 2 * len("[… 000,000,000 characters] "), SMALLEST_SNIPPET // 2))
     before, after = hit.before + start, hit.after + len(plain) - end
     return (f"[… {before:,} characters] " if before else "") + plain[start:end] + (f" [{after:,} characters …]" if after else "")
@@ -1448,14 +1606,15 @@ def search_report(options: argparse.Namespace) -> str:
     else:
         matcher = (Pattern if options.mode == "regexp" else Glob)(options.query, options.case_sensitive, watch)
     options.size = matcher.size
-    search = Search(matcher, Sieve(matcher.literals), filters_of(options), options.case_sensitive, max(options.limit, 1))
+    filters = filters_of(options)
+    search = Search(matcher, Sieve(matcher.literals), filters, options.case_sensitive, "thinking" in filters.kinds, max(options.limit, 1))
     tally = search_targets(scope.targets, search)
     if options.history and not tally.stopped:
         try:
             search_history(options, search, tally, {target.session.lower() for target in scope.targets})
         except TimeoutError:
             tally.stopped = True
-    tally.trim()
+    tally.cut_windows(search.matcher)
     report = lay_out_search(options, scope, tally, search)
     if tally.stopped:
         raise cc.Unfinished(
@@ -1538,28 +1697,11 @@ def search_history(options: argparse.Namespace, search: Search, tally: Tally, se
         said = "\n".join(filter(None, (typed.text, typed.pasted)))
         found = match_text(search.matcher, said, search.sensitive) if search.filters.in_time(stamp) else None
         if found:
-            match, folded, sensitive = found
-            start = unfold(said, search.matcher.place(folded, match), sensitive)
+            match = found.match
+            rank = (-match.worth[0], -match.worth[1], -typed.time, "", at, "")
             row = hash(("history", typed.session, said))
-            tally.add(
-                Hit(
-                    (-match.worth[0], -match.worth[1], -typed.time, "", at, ""),
-                    (row, 0),
-                    "user",
-                    "history",
-                    None,
-                    stamp,
-                    typed.session,
-                    "",
-                    "",
-                    "",
-                    match,
-                    said,
-                    start,
-                    0,
-                    0,
-                )
-            )
+            hit = Hit(rank, (row, 0), "user", (at, ""), stamp, typed.session, "", "", match, said, found.sensitive, "history")
+            tally.add(hit)
 
 
 # --------------------------------------------------------------------------------------------------------------- no hit
@@ -1635,7 +1777,7 @@ def similar_words(path: str, wanted: list[str]) -> set[str]:
     with suppress(OSError), open(path, "rb") as file:
         file.seek(max(os.path.getsize(path) - CLOSE_BYTES, 0))
         for line in file.readlines():
-            for fields in () if is_bulk(line) else cc.parse_line(line).objects:
+            for fields in () if is_bulk(line, 0, len(line)) else cc.parse_line(line).objects:
                 for text in leaves([fields.get("message"), fields.get("toolUseResult")]):
                     found.update(re.findall(r"[a-z]{3,}", text.lower()))
     return {word for word in found if any(half in word for half in halves)}
@@ -1658,7 +1800,7 @@ def turn_report(options: argparse.Namespace) -> str:
     sections = turn_sections(reader, exchanges, quote)
     head = cc.element("notice", "", quote.text(NOTICE + lowered_note(options))) + "\n"
     session = scope.targets[0].session
-    given = quote.attributes({"mode": "turn", "session": session, "title": reader.title(), "turns": f"{first}-{last}", "of": highest_turn(reader)})
+    given = quote.attributes({"mode": "turn", "session": session, "title": reader.title, "turns": f"{first}-{last}", "of": highest_turn(reader)})
 
     def root(body: str) -> str:
         return cc.element(ROOT, given, "\n" + head + body) + "\n"
@@ -1758,6 +1900,8 @@ LAST_TIME = re.compile(rb'.*"timestamp":\s*"([^"\\]{10,40})"', re.S)
 def newest_first(paths: list[str]) -> Iterator[cc.Card]:
     """Cards in the order of their last conversation record. Only those that can be next are read: the last time that stands in
     a file is never before that of its conversation."""
+    import heapq  # for a list only
+
     waiting = sorted(((last_time(path), path) for path in paths), reverse=True)
     ready: list[tuple[float, str, cc.Card]] = []
     while waiting or ready:
