@@ -14,9 +14,9 @@ from __future__ import annotations
 import argparse
 import gc
 import itertools
+import marshal
 import os
 import re
-import signal
 import sys
 import time
 import unicodedata
@@ -37,7 +37,7 @@ DEFAULT_TIMEOUT = 10.0  # seconds that a pattern may take in all
 LABEL_CHARS = 160
 COMMAND_UNITS = 700  # of a command to go on with; one that asks for a longer pasted text again is left out: cut, it would not run
 WINDOW_CHARS = 30_000  # kept on both sides of a hit: wider than any credential, so none is parted before it is masked
-CHUNK_BYTES = 1 << 20  # of lines tested together
+CHUNK_BYTES = 1 << 18  # of lines tested together; more does not fit the processor's own memory
 LONG_LINE = 4_096  # bytes; a shorter line is tested sooner than it is known to hold no item
 DENSE_BYTES, DENSE_SHARE = 2 << 20, 0.5  # after so much, with such a share passing, all is parsed: the test no longer pays
 COLLECT_BYTES = 32 << 20  # of transcripts read whole, after which their memory is taken back
@@ -55,25 +55,35 @@ FILE_TOOLS = frozenset(("Read", "Write", "Edit", "MultiEdit", "NotebookEdit"))
 
 
 ASCII = bytes(range(128))
+MOST_REPLACED = 8  # different letters; for more the whole text is folded sooner
 
 
 @lru_cache(maxsize=4096)
-def is_plain(letter: str) -> bool:
-    """Whether a character has no case and joins no other."""
-    return letter.casefold() == letter and not unicodedata.combining(letter)
+def folded_letter(letter: str) -> Optional[str]:
+    """What a character is without case, None where it, or that, may join others."""
+    folded = letter.casefold()
+    joins = any(map(unicodedata.combining, letter + folded)) or not unicodedata.is_normalized("NFC", folded)
+    return None if joins else folded
 
 
 def fold(text: str, sensitive: bool) -> str:
     """`text` as it is compared: composed (NFC), and without case unless `sensitive`.
 
-    Most texts hold a few arrows and dashes among ASCII, and are folded as bytes, which takes a third of the time.
+    Most texts hold a few other letters, arrows and dashes among ASCII, which alone are looked at: that takes a third of the time.
     """
     if text.isascii():
         return text if sensitive else text.lower()
     raw = text.encode("utf-8", "surrogatepass")
     others = raw.translate(None, ASCII).decode("utf-8", "surrogatepass")
-    if all(map(is_plain, set(others))) and unicodedata.is_normalized("NFC", others):
-        return text if sensitive else raw.lower().decode("utf-8", "surrogatepass")
+    folded = {letter: folded_letter(letter) for letter in set(others)}
+    changed = [letter for letter, other in folded.items() if other != letter]
+    if len(changed) <= MOST_REPLACED and None not in folded.values() and unicodedata.is_normalized("NFC", others):
+        if sensitive:
+            return text
+        text = raw.lower().decode("utf-8", "surrogatepass")
+        for letter in changed:
+            text = text.replace(letter, folded[letter] or "")
+        return text
     composed = unicodedata.normalize("NFC", text)
     return composed if sensitive else unicodedata.normalize("NFC", composed.casefold())
 
@@ -224,7 +234,7 @@ def split_words(text: str) -> list[str]:
     ]
 
 
-HAS_ALARM = hasattr(signal, "setitimer")
+HAS_ALARM = os.name != "nt"
 RING_SECONDS = 0.25  # between two looks at a match that goes on
 WATCHDOG = """
 import os, sys, threading
@@ -250,28 +260,47 @@ class Stopwatch:
 
     def __init__(self, seconds: float) -> None:
         self.left = self.whole = seconds
-        self.deadline, self.starter = 0.0, os.getpid()
+        self.began: Optional[float] = None  # when the match that is going on was begun
+        self.starter, self.rung_in = os.getpid(), 0  # processes: the first one, and the one whose alarm is set
         self.leash: Optional[IO[str]] = None  # to the watchdog
 
     def run(self, job: Callable[[], Optional[Match]]) -> Optional[Match]:
         """`job` done in time. Raises TimeoutError."""
         if self.left <= 0:
             raise TimeoutError
-        began = time.monotonic()
-        self.arm(self.left)
+        if not HAS_ALARM:
+            self.tell(self.left)
+        elif self.rung_in != os.getpid():  # set once: for each item of a transcript it would cost more than most matches
+            import signal  # for patterns only
+
+            self.rung_in = os.getpid()
+            signal.signal(signal.SIGALRM, self.ring)
+            signal.setitimer(signal.ITIMER_REAL, min(self.left, RING_SECONDS), min(self.left, RING_SECONDS))
+        self.began = began = time.monotonic()
         try:
             return job()
         finally:
-            self.arm(0)
+            self.began = None
             self.left -= time.monotonic() - began
+            if not HAS_ALARM:
+                self.tell(0)
 
-    def arm(self, seconds: float) -> None:
-        """Set the alarm, or with 0 stop it."""
-        if HAS_ALARM:
-            self.deadline = time.monotonic() + seconds
-            signal.signal(signal.SIGALRM, self.ring)
-            signal.setitimer(signal.ITIMER_REAL, min(seconds, RING_SECONDS), RING_SECONDS)
-            return
+    def ring(self, *_: object) -> None:
+        """The alarm: ends a match that took too long, and a second process whose first one was killed."""
+        if os.getpid() != self.starter and os.getppid() != self.starter:
+            os._exit(1)
+        if self.began is not None and time.monotonic() - self.began >= self.left:
+            raise TimeoutError
+
+    def stop(self) -> None:
+        """No more alarms: one that comes while the interpreter ends would kill it."""
+        if self.rung_in:
+            import signal
+
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def tell(self, seconds: float) -> None:
+        """Tell the watchdog how long a match may take, or with 0 that it is done."""
         if self.leash is None:
             import subprocess  # only where there is no alarm
 
@@ -280,13 +309,6 @@ class Stopwatch:
         if self.leash:
             self.leash.write(f"{seconds}\n")
             self.leash.flush()
-
-    def ring(self, *_: object) -> None:
-        """The alarm: ends a match that took too long, and a second process whose first one was killed."""
-        if os.getpid() != self.starter and os.getppid() != self.starter:
-            os._exit(1)
-        if time.monotonic() >= self.deadline:
-            raise TimeoutError
 
 
 class Pattern:
@@ -306,6 +328,7 @@ class Pattern:
             raise cc.Refusal(f"--regexp {text} does not compile: {getattr(error, 'msg', error)}{place}; mend it, or use plain words") from None
         found = required_literals(spelled, flags)
         self.literals = [fold(literal, sensitive) for literal in found] if found else None
+        self.takes_some = shortest_match(spelled, flags) > 0
         self.size, self.watch = 1, watch
 
     def match(self, folded: str) -> Optional[Match]:
@@ -316,6 +339,10 @@ class Pattern:
 
     def find(self, pattern: re.Pattern[str], text: str) -> Optional[Match]:
         """Where it first matches more than nothing, and how often it does."""
+        if self.takes_some and pattern is self.pattern:  # counted by re itself, which takes half the time
+            begin = pattern.search(text)
+            hits = pattern.subn("", text, MOST_HITS)[1] if begin else 0
+            return Match(1, hits, begin.start(), (1, hits)) if begin else None
         first, hits = None, 0
         for found in pattern.finditer(text):
             first = first if first and first[1] > first[0] else found.span()
@@ -341,15 +368,30 @@ def fold_pattern(text: str) -> str:
     return "".join(parts)
 
 
-def required_literals(text: str, flags: int) -> Optional[list[str]]:
-    """Texts of which one has to occur in whatever the pattern matches, by re's own parser; None where that cannot be said."""
+def parsed(text: str, flags: int) -> Any:
+    """A regular expression as re's own parser takes it apart."""
     parser: Any = getattr(re, "_parser", None)
     if parser is None:  # before 3.11
         import sre_parse as parser
+    return parser.parse(text, flags)
+
+
+ANOTHER_PARSER = (AttributeError, TypeError, ValueError, LookupError, RecursionError)  # what it may raise once it has become another one
+
+
+def shortest_match(text: str, flags: int) -> int:
+    """Characters that a pattern takes at least, 0 where that cannot be said."""
     try:
-        parsed = parser.parse(text, flags)
-        return required(list(parsed))
-    except (AttributeError, TypeError, ValueError, LookupError, RecursionError):  # a parser that has become another one
+        return int(parsed(text, flags).getwidth()[0])
+    except ANOTHER_PARSER:
+        return 0
+
+
+def required_literals(text: str, flags: int) -> Optional[list[str]]:
+    """Texts of which one has to occur in whatever the pattern matches; None where that cannot be said."""
+    try:
+        return required(list(parsed(text, flags)))
+    except ANOTHER_PARSER:
         return None
 
 
@@ -1116,8 +1158,17 @@ class Tally:
         records = {(record.offset, record.uuid): record for record in reader.records({offset for offset, _ in found})} if found else {}
         self.hits = [hit if hit.state else hit.placed(reader, records[hit.record]) for hit in self.hits]
 
-    def merge(self, other: Tally) -> None:
-        """Take over what another worker found."""
+    def packed(self) -> bytes:
+        """All of it, for another process."""
+        import pickle  # only where there is much to search
+
+        return pickle.dumps(self, pickle.HIGHEST_PROTOCOL)
+
+    def merge(self, packed: bytes) -> None:
+        """Take over what another process found."""
+        import pickle
+
+        other: Tally = pickle.loads(packed)
         self.bytes, self.sessions, self.unreadable = self.bytes + other.bytes, self.sessions + other.sessions, self.unreadable + other.unreadable
         self.stopped = self.stopped or other.stopped
         alias: dict[int, int] = {}  # rows of the other that are known here by another uuid
@@ -1129,6 +1180,7 @@ class Tally:
             mine = self.seen.setdefault(alias.get(row, row), [])
             mine += [session for session in sessions if session not in mine]
         self.hits += [hit._replace(keys=(alias.get(hit.keys[0], hit.keys[0]), hit.keys[1])) for hit in other.hits]
+        self.left_over |= other.left_over
         self.trim()
 
 
@@ -1179,7 +1231,7 @@ def search_in_two(target: Target, search: Search, tally: Tally, size: int) -> No
         if offsets is not None:
             offsets = both(offsets, passing_offsets(target.path, search.sieve, int.from_bytes(os.read(reading, 8), "big"), middle))
         yield offsets
-        yield search_end(target, search, cut) if offsets is None else None
+        yield search_end(target, search, cut).packed() if offsets is None else None
 
     with second_process(other_side) as answer:
         os.close(reading)
@@ -1195,9 +1247,8 @@ def search_in_two(target: Target, search: Search, tally: Tally, size: int) -> No
             offsets = both(early, answer()) if early else offsets
             match_records(reader, reader.records(offsets, cut), search, tally)
             if offsets is None:
-                part = answer()
-                tally.merge(part)
-                match_records(reader, reader.records(part.left_over), search, tally)
+                tally.merge(answer())
+                match_records(reader, reader.records(tally.left_over), search, tally)
             tally.cut_windows(search.matcher)
             tally.place(reader)
 
@@ -1266,7 +1317,7 @@ def search_targets(targets: list[Target], search: Search) -> Tally:
         lighter = int(weights[1] < weights[0])
         halves[lighter].append(target)
         weights[lighter] += sizes[target.path]
-    with second_process(lambda: (search_in_turn(half, search, Progress(0)) for half in halves[1:])) as answer:
+    with second_process(lambda: (search_in_turn(half, search, Progress(0)).packed() for half in halves[1:])) as answer:
         tally = search_in_turn(halves[0], search, Progress(len(halves[0])))
         tally.merge(answer())
     return tally
@@ -1299,10 +1350,8 @@ def can_split() -> bool:
 
 @contextmanager
 def second_process(job: Callable[[], Iterator[Any]]) -> Iterator[Callable[[], Any]]:
-    """A job done by a forked process that never outlives this block. Gives what waits for its next answer, and raises Refusal where
-    none comes."""
-    import pickle  # only where there is much to search
-
+    """A job done by a forked process that never outlives this block. Gives what waits for its next answer, which is made of plain
+    values, and raises Refusal where none comes."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -1311,7 +1360,7 @@ def second_process(job: Callable[[], Iterator[Any]]) -> Iterator[Callable[[], An
             os.close(reading)
             with os.fdopen(writing, "wb") as pipe:
                 for answer in job():
-                    pickle.dump(answer, pipe, pickle.HIGHEST_PROTOCOL)
+                    marshal.dump(answer, pipe)
                     pipe.flush()
             status = 0
         finally:
@@ -1319,11 +1368,11 @@ def second_process(job: Callable[[], Iterator[Any]]) -> Iterator[Callable[[], An
     os.close(writing)
     try:
         with os.fdopen(reading, "rb") as pipe:
-            yield lambda: pickle.load(pipe)
-    except (EOFError, pickle.UnpicklingError) as error:
+            yield lambda: marshal.load(pipe)
+    except (EOFError, ValueError, TypeError) as error:
         raise cc.Refusal("a second process of the search ended without an answer; try again, or name one session with --chat") from error
     finally:
-        os.kill(pid, signal.SIGKILL)  # not yet waited for, so the number is still its own
+        os.kill(pid, 9)  # not yet waited for, so the number is still its own
         os.waitpid(pid, 0)
 
 
@@ -1549,9 +1598,7 @@ def own_command() -> str:
 
 def naming(options: argparse.Namespace, session: str) -> str:
     """The option that names a session again: its id, or the file that was given."""
-    import shlex
-
-    return f"--file {shlex.quote(os.path.abspath(options.file))}" if options.file else f"--chat {session}"
+    return " ".join(quoted(["--file", os.path.abspath(options.file)])) if options.file else f"--chat {session}"
 
 
 def query_arguments(options: argparse.Namespace) -> list[str]:
@@ -1614,6 +1661,7 @@ def search_report(options: argparse.Namespace) -> str:
             search_history(options, search, tally, {target.session.lower() for target in scope.targets})
         except TimeoutError:
             tally.stopped = True
+    watch.stop()
     tally.cut_windows(search.matcher)
     report = lay_out_search(options, scope, tally, search)
     if tally.stopped:
@@ -1731,14 +1779,12 @@ PATTERN_CHARS = 120  # longer text is a pasted one, not a pattern
 
 def pattern_hint(options: argparse.Namespace) -> str:
     """That words which nowhere occur look like a pattern, and the option that reads them as one; empty where they do not."""
-    import shlex
-
     if options.mode != "keyword" or len(options.query) > PATTERN_CHARS or "\n" in options.query:
         return ""
     option, kind = ("--regexp", "regular expression") if PATTERN_LIKE.search(options.query) else ("--glob", "pattern")
     if option == "--glob" and not GLOB_LIKE.fullmatch(options.query):
         return ""
-    return f" Words are looked for as they stand; as a {kind} they are searched with {option} {shlex.quote(options.query)}"
+    return f" Words are looked for as they stand; as a {kind} they are searched with {option} {quoted([options.query])[0]}"
 
 
 def nothing_kept(options: argparse.Namespace) -> str:
@@ -1753,11 +1799,13 @@ def nothing_kept(options: argparse.Namespace) -> str:
 
 def close_words(scope: Scope, search: Search) -> list[str]:
     """Words of the newest sessions that come close to those that nowhere occur, at most five."""
-    import difflib  # only where nothing was found
-
     wanted = [word for word in search.matcher.literals or [] if word.isascii() and word.isalpha() and len(word) > 3]
     newest = sorted((target.path for target in scope.targets), key=lambda path: -mtime_of(path))[:CLOSE_FILES]
     found = {word for path in newest for word in similar_words(path, wanted)} if wanted else set()
+    if not found:
+        return []
+    import difflib  # seldom needed
+
     close = [word for one in wanted for word in difflib.get_close_matches(one, found, 5, 0.75)]
     return list(dict.fromkeys(close))[:5]
 
