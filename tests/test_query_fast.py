@@ -50,8 +50,13 @@ def report_of(*args: object) -> str:
 
 
 def both_ways(monkeypatch: pytest.MonkeyPatch, *args: object) -> tuple[str, str]:
-    """The report with the raw test and without."""
+    """The report with the raw test and without; in two processes it is the first, too."""
     quick = report_of(*args)
+    with monkeypatch.context() as split:
+        for name, value in (("SPLIT_BYTES", 1_000), ("DENSE_BYTES", 5_000), ("CHUNK_BYTES", 3_000), ("LONG_LINE", 500)):
+            split.setattr(query, name, value)
+        split.setattr(query, "can_split", lambda: hasattr(query.os, "fork"))
+        assert report_of(*args) == quick, args
     with monkeypatch.context() as slow:
         slow.setattr(query, "USE_SIEVE", False)
         return quick, report_of(*args)

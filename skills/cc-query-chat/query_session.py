@@ -1234,10 +1234,10 @@ def search_in_two(target: Target, search: Search, tally: Tally, size: int) -> No
         yield search_end(target, search, cut).packed() if offsets is None else None
 
     with second_process(other_side) as answer:
-        os.close(reading)
         early, tested = first_passing(target.path, search.sieve, middle)
         os.write(writing, tested.to_bytes(8, "big"))
         os.close(writing)
+        os.close(reading)  # not sooner: the other may have ended already
         offsets: Offsets = early or answer()
         if offsets == set():
             return
