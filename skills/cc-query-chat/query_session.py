@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta, timezone
 from functools import cached_property, lru_cache
+from heapq import heappop, heappush, merge
 from typing import IO, Any, NamedTuple, Optional, Protocol
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -39,7 +40,7 @@ COMMAND_UNITS = 700  # of a command to go on with; one that asks for a longer pa
 WINDOW_CHARS = 30_000  # kept on both sides of a hit: wider than any credential, so none is parted before it is masked
 CHUNK_BYTES = 1 << 18  # of lines tested together; more does not fit the processor's own memory
 LONG_LINE = 4_096  # bytes; a shorter line is tested sooner than it is known to hold no item
-DENSE_BYTES, DENSE_SHARE = 2 << 20, 0.5  # after so much, with such a share passing, all is parsed: the test no longer pays
+DENSE_BYTES, DENSE_SHARE = 1 << 20, 0.5  # after so much, with such a share passing, all is parsed: the test no longer pays
 COLLECT_BYTES = 32 << 20  # of transcripts read whole, after which their memory is taken back
 SPLIT_BYTES = 24 << 20  # below it a second process costs more than it saves
 OWN_SHARE = 0.4  # of a file whose lines all may match, for the process that also has the conversation to read
@@ -188,26 +189,28 @@ class Words:
         """How many of its `count` hits tell something: of a short one those that stand by themselves."""
         return sum(1 for _ in self.bounded[word].finditer(folded)) if word in self.bounded else count
 
-    def places(self, word: str, folded: str) -> list[tuple[int, int]]:
-        """Where it stands, start and end, at most MOST_HITS times. (Compiling a pattern for each word of a pasted text took seconds.)"""
+    def places(self, word: str, folded: str) -> Iterator[tuple[int, int, str]]:
+        """Where it stands, start and end. (Compiling a pattern for each word of a pasted text took seconds.)"""
         if word in self.patterns:
-            return [found.span() for found in itertools.islice(self.patterns[word].finditer(folded), MOST_HITS)]
-        found: list[tuple[int, int]] = []
-        at = folded.find(word)
-        while at >= 0 and len(found) < MOST_HITS:
-            found.append((at, at + len(word)))
-            at = folded.find(word, at + len(word))
-        return found
+            yield from ((*found.span(), word) for found in self.patterns[word].finditer(folded))
+        else:
+            at = folded.find(word)
+            while at >= 0:
+                yield at, at + len(word), word
+                at = folded.find(word, at + len(word))
 
     def place(self, folded: str, match: Match) -> int:
-        """The middle of the stretch with the most distinct words that a snippet can show, the first of equals."""
+        """The middle of the stretch with the most distinct words that a snippet can show, the first of equals. Of each word
+        MOST_HITS are looked at."""
         shown = self.telling if match.worth[0] else self.words
-        spans = sorted((start, end, word) for word in shown for start, end in self.places(word, folded))
-        best, most, first = (spans[0][0] + spans[0][1]) // 2, 1, 0
-        within: dict[str, int] = {}  # word -> hits in the stretch from `first` to `at`
-        for at, (_, end, word) in enumerate(spans):
+        best, most, first = 0, 0, 0
+        spans: list[tuple[int, int, str]] = []
+        within: dict[str, int] = {}  # word -> hits in the stretch from `first` on
+        for span in merge(*(itertools.islice(self.places(word, folded), MOST_HITS) for word in shown)):
+            spans.append(span)
+            _, end, word = span
             within[word] = within.get(word, 0) + 1
-            while end - spans[first][0] > DEFAULT_TRUNCATE * 2 // 3 and first < at:
+            while end - spans[first][0] > DEFAULT_TRUNCATE * 2 // 3 and first < len(spans) - 1:
                 gone = spans[first][2]
                 within[gone] -= 1
                 if not within[gone]:
@@ -215,6 +218,8 @@ class Words:
                 first += 1
             if len(within) > most:
                 best, most = (spans[first][0] + end) // 2, len(within)
+            if most == len(shown):
+                break
         return best
 
 
@@ -1264,7 +1269,7 @@ def search_end(target: Target, search: Search, start: int) -> Tally:
     reader = Reader(target, search.thinking, start)
     with reader.transcript.file:
         match_records(reader, reader.records(None), search, tally)
-    tally.cut_windows(search.matcher)
+    tally.trim()
     return tally
 
 
@@ -1531,15 +1536,19 @@ def around(text: str, at: int, limit: int) -> tuple[int, int]:
     return start, start + len(cc.within(text[start:], limit))
 
 
-def snippet(hit: Hit, limit: int, quote: cc.Quoter) -> str:
-    """The text around a hit, masked before it is cut, in its own spelling, with what was left out on both sides."""
+def snippet(hit: Hit, quote: cc.Quoter) -> Callable[[int], str]:
+    """The text around a hit, masked before it is cut at the cap, in its own spelling, with what was left out on both sides."""
     plain = quote.plain(hit.text)
-    if not hit.before and not hit.after and cc.utf16_length(plain) <= limit:
-        return plain
     at = min(len(quote.plain(hit.text[: hit.at])), len(plain))
-    start, end = around(plain, at, max(limit - 2 * len("[… 000,000,000 characters] "), SMALLEST_SNIPPET // 2))
-    before, after = hit.before + start, hit.after + len(plain) - end
-    return (f"[… {before:,} characters] " if before else "") + plain[start:end] + (f" [{after:,} characters …]" if after else "")
+
+    def within(limit: int) -> str:
+        if not hit.before and not hit.after and cc.utf16_length(plain) <= limit:
+            return plain
+        start, end = around(plain, at, max(limit - 2 * len("[… 000,000,000 characters] "), SMALLEST_SNIPPET // 2))
+        before, after = hit.before + start, hit.after + len(plain) - end
+        return (f"[… {before:,} characters] " if before else "") + plain[start:end] + (f" [{after:,} characters …]" if after else "")
+
+    return within
 
 
 class Layout:
@@ -1548,8 +1557,8 @@ class Layout:
     def __init__(self, options: argparse.Namespace, quote: cc.Quoter, command: str) -> None:
         self.options, self.quote, self.command = options, quote, command
 
-    def result(self, hit: Hit, n: int, tally: Tally, cap: int) -> str:
-        """One hit as an element."""
+    def result(self, hit: Hit, n: int, tally: Tally) -> Callable[[int], str]:
+        """One hit as an element whose text is cut at the cap."""
         also = [session for session in tally.seen.get(hit.keys[0], []) if session != hit.session]
         words = (
             f"{hit.match.distinct} of {self.options.size} words, {hit.match.hits} hits"
@@ -1571,16 +1580,18 @@ class Layout:
             }
         )
         label = cc.element("label", "", self.quote.line(hit.label, LABEL_CHARS)) if hit.label else ""
-        return cc.element("result", head, label + cc.element("match", "", snippet(hit, cap, self.quote).translate(cc.XML_ESCAPES))) + "\n"
+        shown = snippet(hit, self.quote)
+        return lambda cap: cc.element("result", head, label + cc.element("match", "", shown(cap).translate(cc.XML_ESCAPES))) + "\n"
 
     def fitted(self, hits: list[Hit], tally: Tally, room: int) -> list[str]:
         """As many results as fit, their texts as long as that allows; the last ones go first."""
+        results = [self.result(hit, n, tally) for n, hit in enumerate(hits, 1)]
         caps = [self.options.truncate]
         while caps[-1] > SMALLEST_SNIPPET:
             caps.append(max(caps[-1] * 3 // 4, SMALLEST_SNIPPET))
 
         def pieces(cap: int) -> list[str]:
-            return [self.result(hit, n, tally, cap) for n, hit in enumerate(hits, 1)]
+            return [result(cap) for result in results]
 
         shown: list[str] = []
         for piece in pieces(cc.first_that_fits(caps, room, pieces)):
@@ -1948,17 +1959,15 @@ LAST_TIME = re.compile(rb'.*"timestamp":\s*"([^"\\]{10,40})"', re.S)
 def newest_first(paths: list[str]) -> Iterator[cc.Card]:
     """Cards in the order of their last conversation record. Only those that can be next are read: the last time that stands in
     a file is never before that of its conversation."""
-    import heapq  # for a list only
-
     waiting = sorted(((last_time(path), path) for path in paths), reverse=True)
     ready: list[tuple[float, str, cc.Card]] = []
     while waiting or ready:
         while waiting and (not ready or waiting[0][0] >= -ready[0][0]):
             _, path = waiting.pop(0)
             if card := cc.read_card(path):
-                heapq.heappush(ready, (-card.time, path, card))
+                heappush(ready, (-card.time, path, card))
         if ready:
-            yield heapq.heappop(ready)[2]
+            yield heappop(ready)[2]
 
 
 def last_time(path: str) -> float:
