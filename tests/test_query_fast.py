@@ -268,7 +268,7 @@ LITERALS = [
 
 @pytest.mark.parametrize("pattern, literals", LITERALS)
 def test_the_literals_a_pattern_asks_for(pattern: str, literals: Optional[list[str]]) -> None:
-    assert query.required_literals(pattern, re.S | re.I) == literals
+    assert query.asked_by(pattern, re.S | re.I)[0] == literals
 
 
 # ---------------------------------------------------------------------------------------------------------- a plain reading

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import gc
 import itertools
+import json
 import marshal
 import os
 import re
@@ -331,9 +332,8 @@ class Pattern:
         except (re.error, RecursionError, OverflowError) as error:
             place = f" at position {error.pos}" if isinstance(error, re.error) and error.pos is not None else ""
             raise cc.Refusal(f"--regexp {text} does not compile: {getattr(error, 'msg', error)}{place}; mend it, or use plain words") from None
-        found = required_literals(spelled, flags)
+        found, self.shortest = asked_by(spelled, flags)
         self.literals = [fold(literal, sensitive) for literal in found] if found else None
-        self.takes_some = shortest_match(spelled, flags) > 0
         self.size, self.watch = 1, watch
 
     def match(self, folded: str) -> Optional[Match]:
@@ -344,7 +344,7 @@ class Pattern:
 
     def find(self, pattern: re.Pattern[str], text: str) -> Optional[Match]:
         """Where it first matches more than nothing, and how often it does."""
-        if self.takes_some and pattern is self.pattern:  # counted by re itself, which takes half the time
+        if self.shortest and pattern is self.pattern:  # counted by re itself, which takes half the time
             begin = pattern.search(text)
             hits = pattern.subn("", text, MOST_HITS)[1] if begin else 0
             return Match(1, hits, begin.start(), (1, hits)) if begin else None
@@ -373,31 +373,17 @@ def fold_pattern(text: str) -> str:
     return "".join(parts)
 
 
-def parsed(text: str, flags: int) -> Any:
-    """A regular expression as re's own parser takes it apart."""
+def asked_by(text: str, flags: int) -> tuple[Optional[list[str]], int]:
+    """What a pattern takes, by re's own parser: texts of which one has to occur, None where that cannot be said, and how many
+    characters at least."""
     parser: Any = getattr(re, "_parser", None)
     if parser is None:  # before 3.11
         import sre_parse as parser
-    return parser.parse(text, flags)
-
-
-ANOTHER_PARSER = (AttributeError, TypeError, ValueError, LookupError, RecursionError)  # what it may raise once it has become another one
-
-
-def shortest_match(text: str, flags: int) -> int:
-    """Characters that a pattern takes at least, 0 where that cannot be said."""
     try:
-        return int(parsed(text, flags).getwidth()[0])
-    except ANOTHER_PARSER:
-        return 0
-
-
-def required_literals(text: str, flags: int) -> Optional[list[str]]:
-    """Texts of which one has to occur in whatever the pattern matches; None where that cannot be said."""
-    try:
-        return required(list(parsed(text, flags)))
-    except ANOTHER_PARSER:
-        return None
+        parsed = parser.parse(text, flags)
+        return required(list(parsed)), parsed.getwidth()[0]
+    except (AttributeError, TypeError, ValueError, LookupError, RecursionError):  # a parser that has become another one
+        return None, 0
 
 
 def required(nodes: list[Any]) -> Optional[list[str]]:
@@ -518,12 +504,6 @@ SNAPSHOT = re.compile(rb'\{"parentUuid":(?:null|"[^"\\]*"),"isSidechain":(?:true
 UNICODE_ESCAPES = re.compile(r"\\\\|((?:\\u[0-9a-fA-F]{4})+)")
 
 
-def escapes(code: int) -> bytes:
-    """How JSON can spell a character, in lower case."""
-    units = chr(code).encode("utf-16-be")
-    return b"".join(b"\\u%02x%02x" % (units[at], units[at + 1]) for at in range(0, len(units), 2))
-
-
 class Sieve:
     """The test of raw lines. It lets a line pass that cannot match, never the other way round.
 
@@ -537,7 +517,7 @@ class Sieve:
         self.codes: set[int] = set()
         self.plain = False
         self.blind = literals is None or not all(self.take(fold(literal, False)) for literal in literals)
-        spelled = sorted(re.escape(escapes(code)[2:]) for code in self.codes)
+        spelled = sorted(re.escape(json.dumps(chr(code))[3:-1]).encode() for code in self.codes)  # what follows the first \\u
         self.escaped = re.compile(rb"\\u(?:" + b"|".join([*([b"00[2-7]"] if self.plain else []), *spelled]) + rb")")
         self.high: dict[bytes, list[bytes]] = {}
         for code in sorted(self.codes):
@@ -617,8 +597,9 @@ def is_bulk(data: bytes, start: int, end: int) -> bool:
     return snapshot is not None and data.endswith((b"}\n", b"}\r\n"), start, end) and data.find(b'{"parentUuid":', snapshot.end(), end) < 0
 
 
-def read_chunks(path: str, start: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """(offset, bytes) of the lines between two places of a file, some CHUNK_BYTES together. Raises OSError."""
+def read_chunks(path: str, start: int, end: int) -> Iterator[tuple[int, bytes, int]]:
+    """The lines between two places of a file, CHUNK_BYTES or a longer line at a time: where they begin, bytes, and how many of those
+    are whole lines. Raises OSError."""
     width = CHUNK_BYTES
     with open(path, "rb", buffering=0) as file:
         while start < end:
@@ -628,42 +609,35 @@ def read_chunks(path: str, start: int, end: int) -> Iterator[tuple[int, bytes]]:
                 return
             size = data.rfind(b"\n") + 1 if len(data) == width < end - start else len(data)
             if size:
-                yield start, data[:size]
-            start, width = start + size, CHUNK_BYTES if size else width * 2  # a line may be longer
+                yield start, data, size
+            start, width = start + size, CHUNK_BYTES if size else width * 2
 
 
-def without_bulk(offset: int, data: bytes) -> Iterator[tuple[int, bytes]]:
+def without_bulk(offset: int, data: bytes, size: int) -> Iterator[tuple[int, bytes]]:
     """(offset, bytes) of the lines that may hold items, in one piece what stands together."""
     begin = at = 0
-    while at < len(data):
-        end = data.find(b"\n", at) + 1 or len(data)
+    while at < size:
+        end = data.find(b"\n", at) + 1 or size
         if end - at > LONG_LINE and is_bulk(data, at, end):
             if begin < at:
                 yield offset + begin, data[begin:at]
             begin = end
         at = end
     if begin < at:
-        yield offset + begin, data[begin:]
-
-
-class Scanned(NamedTuple):
-    """What the test of one chunk gave: bytes tested, offset and size of each line that may match, and where the chunk ends."""
-
-    tested: int
-    passing: list[tuple[int, int]]
-    end: int
+        yield offset + begin, data[begin:size]
 
 
 USE_SIEVE = True  # tests turn it off, to see that it never changes a result
 
 
-def scan(path: str, sieve: Sieve, start: int, end: int) -> Iterator[Scanned]:
-    """Test the lines between two places of a transcript. Raises OSError."""
-    for offset, data in read_chunks(path, start, end):
-        pieces = list(without_bulk(offset, data))
+def scan(path: str, sieve: Sieve, start: int, end: int) -> Iterator[tuple[int, int, dict[int, int]]]:
+    """Test the lines between two places of a transcript, chunk by chunk: where it ends, bytes tested, and offset -> size of each line
+    that may match. Raises OSError."""
+    for offset, data, size in read_chunks(path, start, end):
+        pieces = list(without_bulk(offset, data, size))
         chunk = b"".join([piece for _, piece in pieces])
         passes = sieve.passes(chunk) or b"tool-results" in chunk
-        yield Scanned(len(chunk), list(passing_lines(pieces, path, sieve)) if passes else [], offset + len(data))
+        yield offset + size, len(chunk), dict(passing_lines(pieces, path, sieve)) if passes else {}
 
 
 def passing_lines(pieces: list[tuple[int, bytes]], path: str, sieve: Sieve) -> Iterator[tuple[int, int]]:
@@ -684,9 +658,9 @@ def passing_offsets(path: str, sieve: Sieve, start: int, end: int) -> Offsets:
         return None
     found: set[int] = set()
     tested = passed = 0
-    for part in scan(path, sieve, start, end):
-        found.update(offset for offset, _ in part.passing)
-        tested, passed = tested + part.tested, passed + sum(size for _, size in part.passing)
+    for _, size, passing in scan(path, sieve, start, end):
+        found.update(passing)
+        tested, passed = tested + size, passed + sum(passing.values())
         if tested > DENSE_BYTES and passed > tested * DENSE_SHARE:
             return None
     return found
@@ -697,9 +671,9 @@ def first_passing(path: str, sieve: Sieve, end: int) -> tuple[Offsets, int]:
     Raises OSError."""
     if sieve.blind or not USE_SIEVE:
         return None, end
-    for part in scan(path, sieve, 0, end):
-        if part.passing:
-            return {offset for offset, _ in part.passing}, part.end
+    for tested, _, passing in scan(path, sieve, 0, end):
+        if passing:
+            return set(passing), tested
     return set(), end
 
 
@@ -764,7 +738,7 @@ class Item(NamedTuple):
 SKIPPED_KEYS = frozenset(
     ("base64", "data", "type", "status", "oldTodos", "toolStats", "usage", "toolsUsed", "resolvedModel", "persistedOutputPath", "outputFile")
 )
-IDENTIFIER_KEY = re.compile(r".*(?:Id|_id|Hash|Type|_type)$|id$|sha$|kind$")
+IDENTIFIER_ENDS, IDENTIFIERS = ("Id", "_id", "Hash", "Type", "_type"), frozenset(("id", "sha", "kind"))
 OWN_COMMAND = re.compile(  # one of these scripts run, by python or as a command; not one that is merely named
     r"(?:(?:^|[;&|(\n])\s*|\bpython[\d.]*[\"']?\s+(?:-\S+\s+)*)(?:\"[^\"\n]*|'[^'\n]*|[^\s\"']*)\b(?:compact|query|fork)_session\.py\b"
 )
@@ -789,6 +763,11 @@ def leaves(value: object) -> Iterator[str]:
         yield str(value)
 
 
+def is_identifier(key: str) -> bool:
+    """Whether the text under a key is an id or a hash."""
+    return key.endswith(IDENTIFIER_ENDS) or key in IDENTIFIERS
+
+
 def detail_texts(value: object, found: list[str], key: str = "") -> list[str]:
     """The texts of the client's detail of a result, added to `found`: what a tool gave back, without its bookkeeping (ids, states,
     counts). A list of texts is one, such as the lines of a patch, of which those that it changed are the call's own text."""
@@ -796,7 +775,7 @@ def detail_texts(value: object, found: list[str], key: str = "") -> list[str]:
         found.append(value)
     elif isinstance(value, dict):
         for name, inner in value.items():
-            if isinstance(inner, (str, dict, list)) and name not in SKIPPED_KEYS and not (isinstance(inner, str) and IDENTIFIER_KEY.fullmatch(name)):
+            if isinstance(inner, (str, dict, list)) and name not in SKIPPED_KEYS and not (isinstance(inner, str) and is_identifier(name)):
                 detail_texts(inner, found, name)
     elif isinstance(value, list) and cc.all_strings(value):
         lines = [line for line in value if not line.startswith(("+", "-"))] if key == "lines" else value
@@ -842,14 +821,11 @@ class Reader:
         return cc.read_conversation(self.transcript)
 
     @cached_property
-    def live(self) -> set[str]:
-        """The records that the model would still see."""
-        return {key_of(record) for record in self.conversation.live}
-
-    @cached_property
-    def earlier(self) -> set[str]:
-        """Those that a compaction took away."""
-        return {key_of(record) for record in self.conversation.earlier}
+    def states(self) -> dict[str, str]:
+        """Record -> what became of it; those that are not named were abandoned."""
+        conversation = self.conversation
+        earlier = "compacted" if conversation.compactions else "abandoned"
+        return {**{record.uuid: earlier for record in conversation.earlier}, **{record.uuid: "live" for record in conversation.live}}
 
     @cached_property
     def turns(self) -> dict[str, int]:
@@ -870,9 +846,7 @@ class Reader:
         """Where a record stands, one of STATES."""
         if record.sidechain or self.target.agent:
             return "subagent"
-        if key_of(record) in self.live or not record.uuid or not self.conversation.happened:
-            return "live"
-        return "compacted" if key_of(record) in self.earlier and self.conversation.compactions else "abandoned"
+        return self.states.get(record.uuid, "abandoned") if record.uuid and self.conversation.happened else "live"
 
     def records(self, offsets: Offsets, end: int = sys.maxsize) -> Iterator[cc.Record]:
         """The records of the lines at these offsets, or of all before `end`, in file order."""
