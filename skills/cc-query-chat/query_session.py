@@ -44,7 +44,7 @@ LONG_LINE = 4_096  # bytes; a shorter line is tested sooner than it is known to 
 DENSE_BYTES, DENSE_SHARE = 1 << 20, 0.5  # after so much, with such a share passing, all is parsed: the test no longer pays
 COLLECT_BYTES = 32 << 20  # of transcripts read whole, after which their memory is taken back
 SPLIT_BYTES = 24 << 20  # below it a second process costs more than it saves
-OWN_SHARE = 0.4  # of a file whose lines all may match, for the process that also has the conversation to read
+OWN_SHARE = 0.42  # of a file whose lines all may match, for the process that also has the conversation to read
 MOST_HITS = 1_000  # of a pattern in one item; more says nothing for the ranking
 CLOSE_BYTES = 1 << 18  # of each file, how much of its end is looked through for words close to one that nowhere occurs
 CLOSE_FILES = 8
@@ -1085,7 +1085,8 @@ class Search(NamedTuple):
     sensitive: bool
     thinking: bool
     keep: int
-    split: bool = False
+    split: bool = False  # whether a large transcript may be searched in two processes
+    alone: bool = False  # whether it is the only one, so that no text can stand in another, too
 
 
 class Tally:
@@ -1268,17 +1269,17 @@ def match_records(reader: Reader, records: Iterable[cc.Record], search: Search, 
                     tally.left_over.add(record.offset)
                     break
                 if item.kind in filters.kinds and (found := match_text(matcher, item.text, sensitive)):
-                    tally.add(hit_of(reader.target, record, item, found))
+                    tally.add(hit_of(reader.target, record, item, found, search.alone))
     except TimeoutError:
         tally.stopped = True
 
 
-def hit_of(target: Target, record: cc.Record, item: Item, found: Matched) -> Hit:
+def hit_of(target: Target, record: cc.Record, item: Item, found: Matched, alone: bool) -> Hit:
     """The item as a hit, with its whole text."""
     match, when = found.match, cc.seconds(record.timestamp) or 0.0
     rank = (-match.worth[0], -match.worth[1], -when, target.path, record.offset, item.part)
     row = hash((record.uuid or f"{target.path}@{record.offset}", item.kind, item.part))
-    text = hash((item.kind, record.timestamp, item.text)) if record.timestamp else 0
+    text = hash((item.kind, record.timestamp, item.text)) if record.timestamp and not alone else 0
     place = (record.offset, record.uuid)
     return Hit(
         rank, (row, text), item.kind, place, record.timestamp, target.session, target.agent, item.label, match, item.text, found.sensitive
@@ -1289,7 +1290,7 @@ def search_targets(targets: list[Target], search: Search) -> Tally:
     """Search them all, in two processes where that pays."""
     sizes = {target.path: size_of(target.path) for target in targets}
     if len(targets) < 2 or sum(sizes.values()) < SPLIT_BYTES or not can_split():
-        return search_in_turn(targets, search._replace(split=can_split()), Progress(len(targets)))
+        return search_in_turn(targets, search._replace(split=can_split(), alone=len(targets) == 1), Progress(len(targets)))
     halves: tuple[list[Target], list[Target]] = ([], [])
     weights = [0, 0]
     for target in sorted(targets, key=lambda target: -sizes[target.path]):
