@@ -10,6 +10,7 @@ import random
 import re
 import shutil
 import sys
+import time
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
@@ -213,6 +214,32 @@ def test_a_project_of_many_sessions(config: Path, monkeypatch: pytest.MonkeyPatc
                     split.setattr(query, "can_split", lambda: False)
                     assert two == report_of("--file", path, *args)
                     split.setattr(query, "can_split", lambda: hasattr(query.os, "fork"))
+
+
+@pytest.mark.skipif(not hasattr(query.os, "fork"), reason="one process there")
+def test_a_file_that_grows_between_its_two_readers(config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the second process alone has seen is a hit all the same, the newest there is."""
+    path, read = tmp_path / "s.jsonl", tmp_path / "read"
+    rows = [said(1, None, "zircon"), *(replied(n, n - 1, text(f"zircon {n}")) for n in range(2, 12))]
+    path.write_text("".join(f"{json.dumps(row, separators=(',', ':'))}\n" for row in rows), encoding="utf-8")
+    whole, end = query.open_reader, query.read_end
+
+    def read_whole(*args: Any) -> Any:
+        reader = whole(*args)
+        read.touch()
+        return reader
+
+    def read_end(*args: Any) -> Any:
+        while not read.exists():
+            time.sleep(0.01)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(f"{json.dumps(replied(12, 11, text('zircon 12')), separators=(',', ':'))}\n")
+        return end(*args)
+
+    for name, value in (("open_reader", read_whole), ("read_end", read_end), ("can_split", lambda: True), ("SPLIT_BYTES", 100), ("DENSE_BYTES", 100)):
+        monkeypatch.setattr(query, name, value)
+    report = ElementTree.fromstring(report_of("--file", path, "--limit", "20", "zircon"))
+    assert report.get("matched") == "12" and {result.get("state") for result in report.iter("result")} == {"live"}
 
 
 def test_every_character_that_folds_to_ascii_is_known() -> None:

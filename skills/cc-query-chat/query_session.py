@@ -39,7 +39,7 @@ DEFAULT_TIMEOUT = 10.0  # seconds that a pattern may take in all
 LABEL_CHARS = 160
 COMMAND_UNITS = 700  # of a command to go on with; one that asks for a longer pasted text again is left out: cut, it would not run
 WINDOW_CHARS = 30_000  # kept on both sides of a hit: wider than any credential, so none is parted before it is masked
-CHUNK_BYTES = 1 << 18  # of lines tested together; more does not fit the processor's own memory
+CHUNK_BYTES = 1 << 18  # of lines tested together; more of them gain nothing (measured)
 LONG_LINE = 4_096  # bytes; a shorter line is tested sooner than it is known to hold no item
 DENSE_BYTES, DENSE_SHARE = 1 << 20, 0.5  # after so much, with such a share passing, all is parsed: the test no longer pays
 COLLECT_BYTES = 32 << 20  # of transcripts read whole, after which their memory is taken back
@@ -1070,10 +1070,11 @@ class Hit(NamedTuple):
         first, last = max(at - WINDOW_CHARS, 0), min(at + WINDOW_CHARS, len(self.text))
         return self._replace(text=self.text[first:last], at=at - first, before=first, after=len(self.text) - last)
 
-    def placed(self, reader: Reader, record: cc.Record) -> Hit:
-        """The same with where it stands in its session."""
-        state = reader.state(record)
-        return self._replace(state=state, turn=None if state == "subagent" else reader.turns.get(key_of(record)), title=reader.title)
+    def placed(self, reader: Reader, record: Optional[cc.Record]) -> Hit:
+        """The same with where it stands in its session; None stands for what was written since that was read."""
+        state = reader.state(record) if record else "live"
+        turn = reader.turns.get(key_of(record)) if record and state != "subagent" else None
+        return self._replace(state=state, turn=turn, title=reader.title)
 
 
 class Search(NamedTuple):
@@ -1136,7 +1137,7 @@ class Tally:
         """Say of the best hits of a session where they stand."""
         found = {hit.record for hit in self.hits if not hit.state}
         records = {(record.offset, record.uuid): record for record in reader.records({offset for offset, _ in found})} if found else {}
-        self.hits = [hit if hit.state else hit.placed(reader, records[hit.record]) for hit in self.hits]
+        self.hits = [hit if hit.state else hit.placed(reader, records.get(hit.record)) for hit in self.hits]
 
     def packed(self) -> bytes:
         """All of it, for another process."""
@@ -1338,19 +1339,24 @@ def second_process(job: Callable[[], Iterator[Any]]) -> Iterator[Callable[[], An
         status = 1
         try:
             os.close(reading)
-            with os.fdopen(writing, "wb") as pipe:
-                for answer in job():
-                    marshal.dump(answer, pipe)
-                    pipe.flush()
+            with os.fdopen(writing, "wb") as sink:
+                for found in job():
+                    marshal.dump(found, sink)
+                    sink.flush()
             status = 0
         finally:
             os._exit(status)
     os.close(writing)
+
+    def answer() -> Any:
+        try:
+            return marshal.load(pipe)
+        except (EOFError, ValueError, TypeError) as error:
+            raise cc.Refusal("a second process of the search ended without an answer; try again, or name one session with --chat") from error
+
     try:
         with os.fdopen(reading, "rb") as pipe:
-            yield lambda: marshal.load(pipe)
-    except (EOFError, ValueError, TypeError) as error:
-        raise cc.Refusal("a second process of the search ended without an answer; try again, or name one session with --chat") from error
+            yield answer
     finally:
         os.kill(pid, 9)  # not yet waited for, so the number is still its own
         os.waitpid(pid, 0)
