@@ -142,17 +142,14 @@ class Matcher(Protocol):
         """Where the stretch to show has its middle."""
 
 
-# fmt: off
-COMMON_WORDS = frozenset((  # of questions as people type them: any long text holds them all, and would stand before the answer
-    "a", "about", "all", "also", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can", "could", "did", "do",
-    "does", "for", "from", "had", "has", "have", "how", "i", "if", "in", "into", "is", "it", "its", "me", "my", "no", "not", "of", "on",
-    "or", "our", "so", "that", "the", "their", "them", "then", "there", "these", "they", "this", "to", "us", "was", "we", "were", "what",
-    "when", "where", "which", "who", "why", "will", "with", "would", "you", "your", "der", "die", "das", "den", "dem", "ein", "eine",
-    "einen", "und", "oder", "nicht", "ist", "wo", "wie", "wann", "warum", "wer", "wir", "ich", "es", "mit", "von", "zu", "im",
-    "auf", "für", "le", "la", "les", "un", "une", "des", "et", "ou", "est", "où", "que", "qui", "quoi", "pourquoi", "nous",
-    "je", "el", "los", "las", "una", "y", "qué", "cómo", "dónde", "por", "para", "de", "en",
-))
-# fmt: on
+COMMON_WORDS = frozenset(  # of questions as people type them: any long text holds them all, and would stand before the answer
+    """
+    a about all also am an and any are as at be been but by can could did do does for from had has have how i if in into is it its
+    me my no not of on or our so that the their them then there these they this to us was we were what when where which who why
+    will with would you your der die das den dem ein eine einen und oder nicht ist wo wie wann warum wer wir ich es mit von zu im
+    auf für le la les un une des et ou est où que qui quoi pourquoi nous je el los las una y qué cómo dónde por para de en
+    """.split()
+)
 
 
 class Words:
