@@ -142,14 +142,14 @@ class Matcher(Protocol):
         """Where the stretch to show has its middle."""
 
 
-COMMON_WORDS = frozenset(  # of questions as people type them: any long text holds them all, and would stand before the answer
-    """
-    a about all also am an and any are as at be been but by can could did do does for from had has have how i if in into is it its
-    me my no not of on or our so that the their them then there these they this to us was we were what when where which who why
-    will with would you your der die das den dem ein eine einen und oder nicht ist wo wie wann warum wer wir ich es mit von zu im
-    auf für le la les un une des et ou est où que qui quoi pourquoi nous je el los las una y qué cómo dónde por para de en
-    """.split()
-)
+# of questions as people type them: any long text holds them all, and would stand before the answer
+FILLERS = """
+a about all also am an and any are as at be been but by can could did do does for from had has have how i if in into is it its
+me my no not of on or our so that the their them then there these they this to us was we were what when where which who why
+will with would you your der die das den dem ein eine einen und oder nicht ist wo wie wann warum wer wir ich es mit von zu im
+auf für le la les un une des et ou est où que qui quoi pourquoi nous je el los las una y qué cómo dónde por para de en
+"""
+COMMON_WORDS = frozenset(FILLERS.split())
 
 
 class Words:
@@ -639,7 +639,8 @@ def scan(path: str, sieve: Sieve, start: int, end: int) -> Iterator[tuple[int, i
 
 def passing_lines(pieces: list[tuple[int, bytes]], path: str, sieve: Sieve) -> Iterator[tuple[int, int]]:
     """Offset and size of those that may match, themselves or by an output saved in a file of its own."""
-    for offset, piece in pieces:
+    for at, piece in pieces:
+        offset = at
         for line in piece.split(b"\n"):
             if sieve.passes_line(line) or (b"tool-results" in line and saved_passes(line, path, sieve)):
                 yield offset, len(line)
