@@ -201,13 +201,13 @@ def test_a_project_of_many_sessions(config: Path, monkeypatch: pytest.MonkeyPatc
             with monkeypatch.context() as split:
                 split.setattr(query, "SPLIT_BYTES", 1_000)
                 split.setattr(query, "DENSE_BYTES", 5_000)
-                split.setattr(query, "can_split", lambda: hasattr(query.os, "fork"))
+                split.setattr(query.cc, "can_split", lambda: hasattr(query.os, "fork"))
                 assert report_of("--all-projects", *args) == quick, args
                 for path in sorted(folder.glob("*.jsonl"))[:2]:
                     two = report_of("--file", path, *args)
-                    split.setattr(query, "can_split", lambda: False)
+                    split.setattr(query.cc, "can_split", lambda: False)
                     assert two == report_of("--file", path, *args)
-                    split.setattr(query, "can_split", lambda: hasattr(query.os, "fork"))
+                    split.setattr(query.cc, "can_split", lambda: hasattr(query.os, "fork"))
 
 
 def test_every_character_that_folds_to_ascii_is_known() -> None:

@@ -23,12 +23,13 @@ import gc
 import json
 import os
 import re
+import signal
 import stat
 import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
-from typing import IO, Any, NamedTuple, NoReturn, Optional
+from typing import IO, Any, NamedTuple, NoReturn, Optional, TypeVar
 
 VERSION = "0.1.0"
 
@@ -1753,6 +1754,62 @@ def write_complaint(line: str) -> None:
         with suppress(OSError):
             sys.stderr.write(line)
             sys.stderr.flush()
+
+
+def can_split() -> bool:
+    """Whether a second process can be forked, and a second core may run it."""
+    return hasattr(os, "fork") and (os.cpu_count() or 1) > 1
+
+
+Given = TypeVar("Given")  # what a job gives
+
+
+@contextmanager
+def second_process(jobs: Sequence[Callable[[], Given]]) -> Iterator[Iterator[Given]]:
+    """A forked process does the jobs in turn during the block, which it never outlives; without jobs there is none.
+
+    Yields what they give, each waited for when it is asked for; a job that fails there is done here.
+    """
+    if not jobs:
+        yield iter(())
+        return
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.close(reading)
+            send(jobs, writing)
+        finally:
+            os._exit(0)
+    os.close(writing)
+    try:
+        with os.fdopen(reading, "rb") as pipe:
+            yield received(jobs, pipe)
+    finally:
+        os.kill(pid, signal.SIGKILL)  # not yet waited for, so the number is still its own
+        os.waitpid(pid, 0)
+
+
+def send(jobs: Sequence[Callable[[], object]], writing: int) -> None:
+    """Do the jobs and write what they give to a pipe."""
+    import pickle  # only where there is much to do
+
+    with os.fdopen(writing, "wb") as pipe:
+        for job in jobs:
+            pickle.dump(job(), pipe, pickle.HIGHEST_PROTOCOL)
+            pipe.flush()
+
+
+def received(jobs: Sequence[Callable[[], Given]], pipe: IO[bytes]) -> Iterator[Given]:
+    """What the jobs give, read from a pipe as far as it comes."""
+    import pickle
+
+    for job in jobs:
+        try:
+            given: Given = pickle.load(pipe)
+        except (EOFError, pickle.UnpicklingError):
+            given = job()
+        yield given
 
 
 class Parser(argparse.ArgumentParser):

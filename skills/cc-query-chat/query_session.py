@@ -1098,8 +1098,8 @@ def hit_of(reader: Reader, record: cc.Record, item: Item, state: str, found: Mat
 def search_targets(targets: list[Target], search: Search) -> Tally:
     """Search them all, in two processes where that pays."""
     sizes = {target.path: size_of(target.path) for target in targets}
-    if len(targets) < 2 or sum(sizes.values()) < SPLIT_BYTES or not can_split():
-        return search_in_turn(targets, search._replace(split=can_split()), Progress(len(targets)))
+    if len(targets) < 2 or sum(sizes.values()) < SPLIT_BYTES or not cc.can_split():
+        return search_in_turn(targets, search._replace(split=cc.can_split()), Progress(len(targets)))
     halves: tuple[list[Target], list[Target]] = ([], [])
     weights = [0, 0]
     for target in sorted(targets, key=lambda target: -sizes[target.path]):
@@ -1138,35 +1138,10 @@ def search_in_turn(targets: list[Target], search: Search, progress: Progress) ->
 Found = TypeVar("Found")
 
 
-def can_split() -> bool:
-    """Whether a second process can be forked, and a second core may run it."""
-    return hasattr(os, "fork") and (os.cpu_count() or 1) > 1
-
-
 def in_two_processes(first: Callable[[], Found], second: Callable[[], Found]) -> tuple[Found, Found]:
-    """What both jobs give, the second one done by a forked process that never outlives this call. Raises Refusal where it failed."""
-    import pickle  # only where there is much to search
-
-    reading, writing = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        status = 1
-        try:
-            os.close(reading)
-            with os.fdopen(writing, "wb") as pipe:
-                pickle.dump(second(), pipe, pickle.HIGHEST_PROTOCOL)
-            status = 0
-        finally:
-            os._exit(status)
-    os.close(writing)
-    try:
-        with os.fdopen(reading, "rb") as pipe:
-            return first(), pickle.load(pipe)
-    except (EOFError, pickle.UnpicklingError) as error:
-        raise cc.Refusal("a second process of the search ended without an answer; try again, or name one session with --chat") from error
-    finally:
-        os.kill(pid, signal.SIGKILL)  # not yet waited for, so the number is still its own
-        os.waitpid(pid, 0)
+    """What both jobs give, the second one done by a second process meanwhile."""
+    with cc.second_process([second]) as given:
+        return first(), next(given)
 
 
 class Progress:
