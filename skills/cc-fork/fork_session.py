@@ -73,7 +73,6 @@ DATA_KEYS = ("data", "base64")  # of a picture
 KEPT_NAMES = ("type", "uuid", "parentUuid", "sessionId", "timestamp", "cwd")  # what the client finds a row by
 PLACE_FIELDS = ("userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch", "slug")  # the same on every row of a session
 REFERENCES = ("logicalParentUuid", "sourceToolAssistantUUID", "messageId", "leafUuid")
-REFERENCE_MARKS = tuple(f'"{key}":"'.encode() for key in REFERENCES)
 
 Json = dict[str, Any]
 
@@ -940,6 +939,14 @@ def compaction_of(cut: list[cc.Record], summary: str, near: cc.Record, count: in
 COMPARED_BYTES = 2_000_000  # of the source's results that may be cut; up to here all are compared, beyond it an even sample of that size
 
 
+def no_number(name: str) -> None:
+    """Raises ValueError for NaN and infinity, which are no JSON for the client."""
+    raise ValueError(f"it holds {name}")
+
+
+STRICT = json.JSONDecoder(parse_constant=no_number)
+
+
 class Promise(NamedTuple):
     """What a copy promises, in terms of source and result alone.
 
@@ -960,11 +967,9 @@ def prove(promise: Promise, path: str) -> str:
 
     It knows source and result only, and reads both with the shared module, so it catches what the maker did wrong.
     """
-    copy = cc.read_transcript(path, cc.WHOLE)
+    copy = read_strictly(path, promise.session)
     with copy.file:
-        check(not copy.damaged and not copy.loose and bool(copy.records), "a line of it is no whole record")
-        check_links(copy.records, promise.session)
-        check_lines(path, promise.session, {record.uuid for record in copy.records})
+        check_links(copy.records)
         count, live = len(copy.records), cc.live_records(copy)
         check(len(live) == count, f"{count} rows, but {len(live)} would be read on resume")
         check(uuids_in_order(live) == uuids_in_order(copy.records), "rows would be sent in another order than they stand")
@@ -985,46 +990,42 @@ def uuids_in_order(records: Iterable[cc.Record]) -> list[str]:
     return [record.uuid for record in records]
 
 
-def check_links(records: list[cc.Record], session: str) -> None:
-    """One root, each parent before its child, no uuid twice, every row of this session; and calls and results in their order."""
-    known: set[str] = set()
-    calls = CallOrder()
-    for number, record in enumerate(records, 1):
-        check(record.session == session, f"row {number} is not of session {session}")
-        check(record.uuid not in known, f"row {number} has no uuid of its own")
-        check(record.parent in known if known else record.parent is None, f"row {number} does not hang under a row before it")
-        known.add(record.uuid)
-        if record.kind in ("user", "assistant"):
-            calls.take(record, number)
-    check(not calls.waiting, "a call has no result")
-
-
-def check_lines(path: str, session: str, known: set[str]) -> None:
-    """What is not seen in records: that references resolve, that no line holds a number that the client cannot read, and that side
-    records are of this session."""
-    with open(path, "rb") as file:
-        for number, line in enumerate(file, 1):
-            if not line.startswith(b'{"parentUuid":') or is_telling(line):
-                row = strict_object(line, number)
-                check(row.get("sessionId") == session, f"line {number} is not of session {session}")
-                named = [row[key] for key in REFERENCES if row.get(key) is not None] + preserved_uuids(row)
-                check(all(isinstance(uuid, str) and uuid in known for uuid in named), f"line {number} names a row that the copy does not have")
-
-
-def is_telling(line: bytes) -> bool:
-    """Whether a line has to be looked at as a whole: it may name rows, or numbers that are no JSON. Inside a text a quote is escaped."""
-    return b"NaN" in line or b"Infinity" in line or b'"compactMetadata":' in line or any(map(line.__contains__, REFERENCE_MARKS))
+def read_strictly(path: str, session: str) -> cc.Transcript:
+    """The copy, each line one whole record of this session, in JSON that the client can read, and each reference to a row that is there."""
+    copy = cc.Transcript(path, cc.open_transcript(path))
+    named: dict[str, int] = {}  # uuid -> the line that refers to it
+    for number, line in enumerate(copy.file, 1):
+        row = strict_object(line, number)
+        if row.get("sessionId") != session:
+            check(False, f"line {number} is not of session {session}")
+        for uuid in named_uuids(row):
+            check(isinstance(uuid, str), f"line {number} names a row by something else than its uuid")
+            named.setdefault(uuid, number)
+        copy.take_object(copy.size, len(line), row)
+        copy.size += len(line)
+    check(not copy.loose and bool(copy.records), "a line of it is no whole record")
+    known = {record.uuid for record in copy.records}
+    lost = next((number for uuid, number in named.items() if uuid not in known), 0)
+    check(not lost, f"line {lost} names a row that the copy does not have")
+    return copy
 
 
 def strict_object(line: bytes, number: int) -> Json:
     """The object of a line. Raises Refusal where it is none."""
     try:
-        row = json.loads(line, parse_constant=lambda name: check(False, f"line {number} holds {name}"))
+        text = line.decode("utf-8")
+        row, end = STRICT.raw_decode(text)
     except ValueError as error:
         raise cc.Refusal(f"the copy failed its proof, so nothing was written: line {number} is no JSON ({error})") from error
-    check(isinstance(row, dict) and line.endswith(b"\n"), f"line {number} is no record")
+    check(isinstance(row, dict) and text[end:] == "\n", f"line {number} is no record")
     found: Json = row
     return found
+
+
+def named_uuids(row: Json) -> list[Any]:
+    """What a row names other rows by."""
+    named = [row[key] for key in REFERENCES if key in row and row[key] is not None]
+    return named + preserved_uuids(row) if "compactMetadata" in row else named
 
 
 def preserved_uuids(row: Json) -> list[Any]:
@@ -1033,6 +1034,19 @@ def preserved_uuids(row: Json) -> list[Any]:
     listed = cc.mapping(metadata.get("preservedMessages"))
     segment = cc.mapping(metadata.get("preservedSegment"))
     return [*segment.values(), *cc.array(listed.get("uuids")), *cc.array(listed.get("allUuids")), *([listed["anchorUuid"]] if listed else [])]
+
+
+def check_links(records: list[cc.Record]) -> None:
+    """One root, each parent before its child, no uuid twice; and calls and results in their order."""
+    known: set[str] = set()
+    calls = CallOrder()
+    for number, record in enumerate(records, 1):
+        check(record.uuid not in known, f"row {number} has no uuid of its own")
+        check(record.parent in known if known else record.parent is None, f"row {number} does not hang under a row before it")
+        known.add(record.uuid)
+        if record.kind in ("user", "assistant"):
+            calls.take(record, number)
+    check(not calls.waiting, "a call has no result")
 
 
 class CallOrder:
