@@ -24,7 +24,7 @@ import os
 import re
 import shlex
 import sys
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
@@ -260,17 +260,15 @@ def answered_calls(records: list[cc.Record]) -> dict[str, list[Answered]]:
         for call in record.calls() if record.kind == "assistant" else ():
             results = waiting.get(call.id) if call.id else None
             given = results.popleft() if results else None
-            fresh = next(name for name in names_like(call.id) if name not in used)
+            fresh = call.id if call.id not in used else next(name for name in names_like(call.id) if name not in used)
             used.add(fresh)
             found.setdefault(record.uuid, []).append(Answered(call, given[0] if given else None, given[1] if given else 0, fresh))
     return found
 
 
 def names_like(call: str) -> Iterator[str]:
-    """A call's id, then the ones it gets where that is taken."""
-    yield call
-    for n in count_from(2):
-        yield f"{call}{SUFFIX}{n}"
+    """The ids that a call gets where its own is taken."""
+    return (f"{call}{SUFFIX}{n}" for n in count_from(2))
 
 
 def answer_groups(records: list[cc.Record]) -> Iterator[list[cc.Record]]:
@@ -293,7 +291,7 @@ class Pairing:
         self.whole = {record.uuid for record in records[whole_from:]}
         self.answers = answered_calls(records)
         self.taken = {answer.result.record.uuid for answers in self.answers.values() for answer in answers if answer.result}
-        self.parts: Counter[str] = Counter()
+        self.parts: defaultdict[str, int] = defaultdict(int)
         self.pieces: list[Union[Piece, Made]] = []
         self.turn = 0
 
