@@ -488,10 +488,13 @@ def spoilt(row):
     {spoil}
     return real(row)
 fork_session.as_line = spoilt
-sys.exit(fork_session.main(["--file", {source!r}]))
+fork_session.SPLIT_BYTES *= {alone}
+fork_session.cc.can_split = lambda: hasattr(fork_session.os, "fork")
+sys.exit(fork_session.main(["--file", {source!r}, "--key", "salt"]))
 """
 
 
+@pytest.mark.parametrize("alone", [True, False])  # whether the proof is made here, or by a second process while this one writes
 @pytest.mark.parametrize("spoil, fault", [
     ("row.update(parentUuid='00000000-0000-4000-8000-000000000000') if row.get('type') == 'assistant' else None", "does not hang under a row before it"),
     ("row.update(sessionId='00000000-0000-4000-8000-000000000000')", "is not of session"),
@@ -503,12 +506,30 @@ sys.exit(fork_session.main(["--file", {source!r}]))
     ("row.update(isSidechain=True) if row.get('type') == 'assistant' else None", "would be read on resume"),
     ("row.update(uuid='00000000-0000-4000-8000-000000000000')", "has no uuid of its own"),
 ])
-def test_a_failed_proof_writes_nothing(place: Callable[..., Path], tmp_path: Path, config: Path, spoil: str, fault: str) -> None:
+def test_a_failed_proof_writes_nothing(place: Callable[..., Path], tmp_path: Path, config: Path, spoil: str, fault: str, alone: bool) -> None:
     source = place(long_session(3))
-    program = SPOIL.format(folder=str(SCRIPT.parent), source=str(source), spoil=spoil)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path,
-                          env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": str(config)})
+    done = spoilt_fork(source, spoil, alone, config, tmp_path)
     assert done.returncode == 1 and not done.stdout and "the copy failed its proof, so nothing was written" in done.stderr and fault in done.stderr, done.stderr
+    assert list(source.parent.iterdir()) == [source]
+
+
+def spoilt_fork(source: Path, spoil: str, alone: bool, config: Path, home: Path) -> subprocess.CompletedProcess[str]:
+    """A run of the script that does this to each row before it is written."""
+    program = SPOIL.format(folder=str(SCRIPT.parent), source=str(source), spoil=spoil, alone=alone)
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=home,
+                          env={"PATH": os.environ["PATH"], "HOME": str(home), "CLAUDE_CONFIG_DIR": str(config)})
+
+
+def test_a_copy_proven_by_a_second_process_is_the_same(place: Callable[..., Path], tmp_path: Path, config: Path) -> None:
+    source = place(long_session(40))
+    runs = []
+    for alone in (True, False):
+        done = spoilt_fork(source, "pass", alone, config, tmp_path)
+        assert done.returncode == 0, done.stderr
+        copy = Path(ET.fromstring(done.stdout).findtext("file") or "")
+        runs.append((done.stdout, copy.read_bytes()))
+        copy.unlink()
+    assert runs[0] == runs[1]
     assert list(source.parent.iterdir()) == [source]
 
 

@@ -56,7 +56,7 @@ def both_ways(monkeypatch: pytest.MonkeyPatch, *args: object) -> tuple[str, str]
     with monkeypatch.context() as split:
         for name, value in (("SPLIT_BYTES", 1_000), ("DENSE_BYTES", 5_000), ("CHUNK_BYTES", 3_000), ("LONG_LINE", 500)):
             split.setattr(query, name, value)
-        split.setattr(query, "can_split", lambda: hasattr(query.os, "fork"))
+        split.setattr(query.cc, "can_split", lambda: hasattr(query.os, "fork"))
         assert report_of(*args) == quick, args
     with monkeypatch.context() as slow:
         slow.setattr(query, "USE_SIEVE", False)
@@ -207,13 +207,13 @@ def test_a_project_of_many_sessions(config: Path, monkeypatch: pytest.MonkeyPatc
             with monkeypatch.context() as split:
                 split.setattr(query, "SPLIT_BYTES", 1_000)
                 split.setattr(query, "DENSE_BYTES", 5_000)
-                split.setattr(query, "can_split", lambda: hasattr(query.os, "fork"))
+                split.setattr(query.cc, "can_split", lambda: hasattr(query.os, "fork"))
                 assert report_of("--all-projects", *args) == quick, args
                 for path in sorted(folder.glob("*.jsonl"))[:2]:
                     two = report_of("--file", path, *args)
-                    split.setattr(query, "can_split", lambda: False)
+                    split.setattr(query.cc, "can_split", lambda: False)
                     assert two == report_of("--file", path, *args)
-                    split.setattr(query, "can_split", lambda: hasattr(query.os, "fork"))
+                    split.setattr(query.cc, "can_split", lambda: hasattr(query.os, "fork"))
 
 
 @pytest.mark.skipif(not hasattr(query.os, "fork"), reason="one process there")
@@ -222,21 +222,22 @@ def test_a_file_that_grows_between_its_two_readers(config: Path, tmp_path: Path,
     path, read = tmp_path / "s.jsonl", tmp_path / "read"
     rows = [said(1, None, "zircon"), *(replied(n, n - 1, text(f"zircon {n}")) for n in range(2, 12))]
     path.write_text("".join(f"{json.dumps(row, separators=(',', ':'))}\n" for row in rows), encoding="utf-8")
-    whole, end = query.open_reader, query.read_end
+    whole, end = query.open_reader, query.search_end
 
     def read_whole(*args: Any) -> Any:
         reader = whole(*args)
         read.touch()
         return reader
 
-    def read_end(*args: Any) -> Any:
+    def search_end(*args: Any) -> Any:
         while not read.exists():
             time.sleep(0.01)
         with path.open("a", encoding="utf-8") as file:
             file.write(f"{json.dumps(replied(12, 11, text('zircon 12')), separators=(',', ':'))}\n")
         return end(*args)
 
-    for name, value in (("open_reader", read_whole), ("read_end", read_end), ("can_split", lambda: True), ("SPLIT_BYTES", 100), ("DENSE_BYTES", 100)):
+    monkeypatch.setattr(query.cc, "can_split", lambda: True)
+    for name, value in (("open_reader", read_whole), ("search_end", search_end), ("SPLIT_BYTES", 100), ("DENSE_BYTES", 100)):
         monkeypatch.setattr(query, name, value)
     report = ElementTree.fromstring(report_of("--file", path, "--limit", "20", "zircon"))
     assert report.get("matched") == "12" and {result.get("state") for result in report.iter("result")} == {"live"}

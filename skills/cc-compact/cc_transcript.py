@@ -21,15 +21,16 @@ import bisect
 import errno
 import gc
 import json
+import marshal
 import os
 import re
 import stat
 import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from operator import attrgetter
-from typing import IO, Any, NamedTuple, NoReturn, Optional
+from typing import IO, Any, NamedTuple, NoReturn, Optional, TypeVar
 
 VERSION = "0.1.0"
 
@@ -844,7 +845,7 @@ class Transcript:
             return True
         return bool(kind_of_side_record(data))
 
-    def take_object(self, offset: int, size: int, fields: dict[str, Any], glued: bool) -> None:
+    def take_object(self, offset: int, size: int, fields: dict[str, Any], glued: bool = False) -> None:
         """Add one parsed object: a chain record has a uuid, a side record has none. `glued` is whether its line holds more."""
         kind = string(fields.get("type"))
         if kind in TITLE_KINDS:
@@ -882,10 +883,11 @@ def open_transcript(path: str) -> IO[bytes]:
     raise Refusal(f"{path} {'is a directory, not a transcript' if stat.S_ISDIR(mode) else 'is no regular file'}; give the path of a .jsonl file")
 
 
-def read_transcript(path: str, eager: Optional[int] = None) -> Transcript:
-    """Read a transcript once, up to its last complete line. What lines of up to `eager` bytes say is read at once (default EAGER_BYTES).
+def read_transcript(path: str, eager: Optional[int] = None, start: int = 0) -> Transcript:
+    """Read a transcript once, from the line that begins at `start` up to its last complete one.
 
-    LINKS_ONLY leaves to be read later what can be, damage inside a line included; WHOLE parses every line (the slow path, for proof).
+    What lines of up to `eager` bytes say is read at once (default EAGER_BYTES). LINKS_ONLY leaves to be read later what can be, damage
+    inside a line included; WHOLE parses every line (the slow path, for proof).
 
     The file stays open for `Record.fields`. Raises Refusal where it is no readable file.
     """
@@ -893,6 +895,7 @@ def read_transcript(path: str, eager: Optional[int] = None) -> Transcript:
     transcript = Transcript(os.fspath(path), file)
     take = transcript.take_line
     try:
+        file.seek(start)
         for offset, data in read_lines(file):
             take(offset, data, eager)
             transcript.size = offset + len(data)
@@ -1837,6 +1840,60 @@ def write_complaint(line: str) -> None:
         with suppress(OSError):
             sys.stderr.write(line)
             sys.stderr.flush()
+
+
+def can_split() -> bool:
+    """Whether a second process can be forked, and a second core may run it."""
+    return hasattr(os, "fork") and (os.cpu_count() or 1) > 1
+
+
+Given = TypeVar("Given")  # what a job gives
+SIGKILL = 9  # the signal module is not imported for that alone
+
+
+@contextmanager
+def second_process(jobs: Sequence[Callable[[], Given]]) -> Iterator[Iterator[Given]]:
+    """A forked process does the jobs in turn during the block, which it never outlives; without jobs there is none.
+
+    Yields what they give (numbers, texts, bytes, and sets and lists of these), each waited for when it is asked for; a job that
+    fails there is done here.
+    """
+    if not jobs:
+        yield iter(())
+        return
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.close(reading)
+            send(jobs, writing)
+        finally:
+            os._exit(0)
+    os.close(writing)
+    try:
+        with os.fdopen(reading, "rb") as pipe:
+            yield received(jobs, pipe)
+    finally:
+        os.kill(pid, SIGKILL)  # not yet waited for, so the number is still its own
+        os.waitpid(pid, 0)
+
+
+def send(jobs: Sequence[Callable[[], Any]], writing: int) -> None:
+    """Do the jobs and write what they give to a pipe."""
+    with os.fdopen(writing, "wb") as pipe:
+        for job in jobs:
+            marshal.dump(job(), pipe)  # pickle would take longer to import than most answers to read
+            pipe.flush()
+
+
+def received(jobs: Sequence[Callable[[], Given]], pipe: IO[bytes]) -> Iterator[Given]:
+    """What the jobs give, read from a pipe as far as it comes."""
+    for job in jobs:
+        try:
+            given: Given = marshal.load(pipe)
+        except (EOFError, ValueError, TypeError):
+            given = job()
+        yield given
 
 
 class Parser(argparse.ArgumentParser):

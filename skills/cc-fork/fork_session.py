@@ -24,9 +24,10 @@ import os
 import re
 import shlex
 import sys
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import count as count_from
 from typing import IO, Any, NamedTuple, Optional, Union
 
@@ -68,12 +69,11 @@ ANNOUNCED = frozenset(  # attachments that the client makes anew when they are m
     )
 )
 FILE_ATTACHMENTS = frozenset(("file", "directory", "edited_text_file"))  # what a tool would have read, cut like its output
-DROPPED_FIELDS = frozenset(("parentUuid", "isSidechain", "session_id", "sessionKind", "forkedFrom", "requestSessionId"))  # as /branch does
+DROPPED_FIELDS = frozenset(("session_id", "sessionKind", "forkedFrom", "requestSessionId"))  # as /branch does
 DATA_KEYS = ("data", "base64")  # of a picture
 KEPT_NAMES = ("type", "uuid", "parentUuid", "sessionId", "timestamp", "cwd")  # what the client finds a row by
 PLACE_FIELDS = ("userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch", "slug")  # the same on every row of a session
 REFERENCES = ("logicalParentUuid", "sourceToolAssistantUUID", "messageId", "leafUuid")
-REFERENCE_MARKS = tuple(f'"{key}":"'.encode() for key in REFERENCES)
 
 Json = dict[str, Any]
 
@@ -143,8 +143,13 @@ def text_size(value: object) -> int:
     if isinstance(value, dict):
         if value.get("type") in ("image", "document") and "source" in value:
             return PICTURE_BYTES
-        return sum(map(text_size, value.values()))
-    return sum(map(text_size, value)) if isinstance(value, list) else 0
+        value = value.values()
+    elif not isinstance(value, list):
+        return 0
+    size = 0
+    for item in value:  # one frame a level, so that what could be parsed can be measured
+        size += len(item) if isinstance(item, str) and item.isascii() else text_size(item)
+    return size
 
 
 def sent_size(fields: Json) -> int:
@@ -255,17 +260,15 @@ def answered_calls(records: list[cc.Record]) -> dict[str, list[Answered]]:
         for call in record.calls() if record.kind == "assistant" else ():
             results = waiting.get(call.id) if call.id else None
             given = results.popleft() if results else None
-            fresh = next(name for name in names_like(call.id) if name not in used)
+            fresh = call.id if call.id not in used else next(name for name in names_like(call.id) if name not in used)
             used.add(fresh)
             found.setdefault(record.uuid, []).append(Answered(call, given[0] if given else None, given[1] if given else 0, fresh))
     return found
 
 
 def names_like(call: str) -> Iterator[str]:
-    """A call's id, then the ones it gets where that is taken."""
-    yield call
-    for n in count_from(2):
-        yield f"{call}{SUFFIX}{n}"
+    """The ids that a call gets where its own is taken."""
+    return (f"{call}{SUFFIX}{n}" for n in count_from(2))
 
 
 def answer_groups(records: list[cc.Record]) -> Iterator[list[cc.Record]]:
@@ -288,7 +291,7 @@ class Pairing:
         self.whole = {record.uuid for record in records[whole_from:]}
         self.answers = answered_calls(records)
         self.taken = {answer.result.record.uuid for answers in self.answers.values() for answer in answers if answer.result}
-        self.parts: Counter[str] = Counter()
+        self.parts: defaultdict[str, int] = defaultdict(int)
         self.pieces: list[Union[Piece, Made]] = []
         self.turn = 0
 
@@ -425,6 +428,8 @@ class Slimmer:
 
     def counted(self, slim: Json, block: Json, kind: str) -> Json:
         """`slim`, noted where it is smaller. Pictures in it have been counted already."""
+        if slim == block:
+            return slim
         if not self.keep_images and kind == "tool outputs cut" and isinstance(block.get("content"), list):
             block = {**block, "content": [self.picture_text(item) for item in block["content"]]}
         saved = text_size(block) - text_size(slim)
@@ -462,9 +467,9 @@ class Slimmer:
         if isinstance(value, str):
             return self.cut(value)
         if isinstance(value, list):
-            return [self.plain_detail(item) for item in value]
+            return [item if isinstance(item, str) and len(item) <= self.limit // 2 else self.plain_detail(item) for item in value]
         if isinstance(value, dict):
-            dropped = () if self.keep_images else ("base64", "data")
+            dropped = () if self.keep_images else DATA_KEYS
             return {key: "" if key in dropped and isinstance(item, str) else self.plain_detail(item) for key, item in value.items()}
         return value
 
@@ -517,12 +522,15 @@ class Copier:
         if not piece.part and piece.record.uuid in self.plan.live:
             self.tally.before += before
         fields = self.shown(fields)
-        row: Json = {"parentUuid": None, "isSidechain": False, **{key: value for key, value in fields.items() if key not in DROPPED_FIELDS}}
-        if row.get("type") not in ("user", "assistant"):
-            row.pop("message", None)
+        row: Json = {"parentUuid": None, "isSidechain": False, **fields}
+        row.update(parentUuid=None, isSidechain=False)
+        for key in DROPPED_FIELDS & row.keys():
+            del row[key]
         if not self.exact and piece.record.queued and cc.prompt_of(piece.record):
             row = as_prompt(row)
-        if row.get("type") in ("user", "assistant") and not self.take_content(row, piece):
+        if row.get("type") not in ("user", "assistant"):
+            row.pop("message", None)
+        elif not self.take_content(row, piece):
             return None
         if not piece.whole and piece.record.size > self.slimmer.limit:
             self.slim_rest(row, piece)
@@ -546,7 +554,7 @@ class Copier:
         if isinstance(content, list):
             self.slimmer.turn = piece.turn
             own, ids = "tool_use" if row["type"] == "assistant" else "tool_result", iter(piece.ids)
-            content = [block for block in (self.new_block(block, piece, own, ids) for block in content) if block is not None]
+            content = [new for block in content if (new := self.new_block(block, piece, own, ids)) is not None]
         message["content"] = content
         return bool(content) and isinstance(content, (str, list))
 
@@ -682,8 +690,9 @@ def as_line(row: Json) -> bytes:
         text = encoded(row)
     except ValueError:  # NaN and infinity are no JSON for the client
         text = encoded(finite(row))
-    for breaks in () if text.isascii() else ("\u2028", "\u2029", "\x85"):
-        text = text.replace(breaks, f"\\u{ord(breaks):04x}")
+    for breaks in "\u2028\u2029\x85":
+        if breaks in text:  # to ask first is ten times as fast
+            text = text.replace(breaks, f"\\u{ord(breaks):04x}")
     try:
         return text.encode("utf-8") + b"\n"
     except UnicodeEncodeError:  # a lone surrogate
@@ -940,6 +949,14 @@ def compaction_of(cut: list[cc.Record], summary: str, near: cc.Record, count: in
 COMPARED_BYTES = 2_000_000  # of the source's results that may be cut; up to here all are compared, beyond it an even sample of that size
 
 
+def no_number(name: str) -> None:
+    """Raises ValueError for NaN and infinity, which are no JSON for the client."""
+    raise ValueError(f"it holds {name}")
+
+
+STRICT = json.JSONDecoder(parse_constant=no_number)
+
+
 class Promise(NamedTuple):
     """What a copy promises, in terms of source and result alone.
 
@@ -955,22 +972,21 @@ class Promise(NamedTuple):
     shown: Callable[[str], str]
 
 
-def prove(promise: Promise, path: str) -> str:
-    """Hold a finished file against its promise. Returns what was checked, in words; raises Refusal with what does not hold.
+def prove(promise: Promise, path: str, progress: Progress) -> str:
+    """Hold a file against its promise, as far as it is written, to its end. Returns what was checked, in words; raises Refusal with what
+    does not hold.
 
     It knows source and result only, and reads both with the shared module, so it catches what the maker did wrong.
     """
-    copy = cc.read_transcript(path, cc.WHOLE)
+    said, answered = words(promise.said, promise.shown), answers_of(promise)
+    copy = read_strictly(path, promise.session, progress)
     with copy.file:
-        check(not copy.damaged and not copy.loose and bool(copy.records), "a line of it is no whole record")
-        check_links(copy.records, promise.session)
-        check_lines(path, promise.session, {record.uuid for record in copy.records})
         count, live = len(copy.records), cc.live_records(copy)
         check(len(live) == count, f"{count} rows, but {len(live)} would be read on resume")
         check(uuids_in_order(live) == uuids_in_order(copy.records), "rows would be sent in another order than they stand")
-        prompts = check_words(promise, live)
-        pairs, compared = check_calls(promise, live)
-    paired = f"every call with its result next to it ({pairs}, {compared} compared with the source's)"
+        prompts = check_words(promise, said, live)
+        calls = check_calls(promise, answered, live)
+    paired = f"every call with its result next to it ({calls}, {len(answered.texts)} compared with the source's)"
     return f"{count} rows in one chain; {paired}; every reference resolves; the same prompts ({prompts}) and answers"
 
 
@@ -985,46 +1001,45 @@ def uuids_in_order(records: Iterable[cc.Record]) -> list[str]:
     return [record.uuid for record in records]
 
 
-def check_links(records: list[cc.Record], session: str) -> None:
-    """One root, each parent before its child, no uuid twice, every row of this session; and calls and results in their order."""
-    known: set[str] = set()
-    calls = CallOrder()
-    for number, record in enumerate(records, 1):
-        check(record.session == session, f"row {number} is not of session {session}")
-        check(record.uuid not in known, f"row {number} has no uuid of its own")
-        check(record.parent in known if known else record.parent is None, f"row {number} does not hang under a row before it")
-        known.add(record.uuid)
-        if record.kind in ("user", "assistant"):
-            calls.take(record, number)
-    check(not calls.waiting, "a call has no result")
-
-
-def check_lines(path: str, session: str, known: set[str]) -> None:
-    """What is not seen in records: that references resolve, that no line holds a number that the client cannot read, and that side
-    records are of this session."""
-    with open(path, "rb") as file:
-        for number, line in enumerate(file, 1):
-            if not line.startswith(b'{"parentUuid":') or is_telling(line):
-                row = strict_object(line, number)
-                check(row.get("sessionId") == session, f"line {number} is not of session {session}")
-                named = [row[key] for key in REFERENCES if row.get(key) is not None] + preserved_uuids(row)
-                check(all(isinstance(uuid, str) and uuid in known for uuid in named), f"line {number} names a row that the copy does not have")
-
-
-def is_telling(line: bytes) -> bool:
-    """Whether a line has to be looked at as a whole: it may name rows, or numbers that are no JSON. Inside a text a quote is escaped."""
-    return b"NaN" in line or b"Infinity" in line or b'"compactMetadata":' in line or any(map(line.__contains__, REFERENCE_MARKS))
+def read_strictly(path: str, session: str, progress: Progress) -> cc.Transcript:
+    """The copy, each line one whole record of this session, in JSON that the client can read, all rows in order, and each reference to a
+    row that is there."""
+    copy, order = cc.Transcript(path, cc.open_transcript(path)), RowOrder()
+    named: dict[str, int] = {}  # uuid -> the line that refers to it
+    for number, line in enumerate(progress.lines(copy.file), 1):
+        row = strict_object(line, number)
+        if row.get("sessionId") != session:
+            check(False, f"line {number} is not of session {session}")
+        for uuid in named_uuids(row):
+            check(isinstance(uuid, str), f"line {number} names a row by something else than its uuid")
+            named.setdefault(uuid, number)
+        copy.take_object(copy.size, len(line), row)
+        copy.size += len(line)
+        for record in copy.records[order.count :]:
+            order.take(record)
+    check(not copy.loose and bool(copy.records), "a line of it is no whole record")
+    check(not order.waiting, "a call has no result")
+    lost = next((number for uuid, number in named.items() if uuid not in order.known), 0)
+    check(not lost, f"line {lost} names a row that the copy does not have")
+    return copy
 
 
 def strict_object(line: bytes, number: int) -> Json:
     """The object of a line. Raises Refusal where it is none."""
     try:
-        row = json.loads(line, parse_constant=lambda name: check(False, f"line {number} holds {name}"))
+        text = line.decode("utf-8")
+        row, end = STRICT.raw_decode(text)
     except ValueError as error:
         raise cc.Refusal(f"the copy failed its proof, so nothing was written: line {number} is no JSON ({error})") from error
-    check(isinstance(row, dict) and line.endswith(b"\n"), f"line {number} is no record")
+    check(isinstance(row, dict) and text[end:] == "\n", f"line {number} is no record")
     found: Json = row
     return found
+
+
+def named_uuids(row: Json) -> list[Any]:
+    """What a row names other rows by."""
+    named = [row[key] for key in REFERENCES if key in row and row[key] is not None]
+    return named + preserved_uuids(row) if "compactMetadata" in row else named
 
 
 def preserved_uuids(row: Json) -> list[Any]:
@@ -1035,29 +1050,56 @@ def preserved_uuids(row: Json) -> list[Any]:
     return [*segment.values(), *cc.array(listed.get("uuids")), *cc.array(listed.get("allUuids")), *([listed["anchorUuid"]] if listed else [])]
 
 
-class CallOrder:
-    """Sees rows go by in order, and that every call gets its one result in the rows right after its answer, and no result is without a call."""
+class RowOrder:
+    """Sees rows go by in order: one root, each parent before its child, no uuid twice; and that every call gets its one result in the rows
+    right after its answer, and no result is without a call."""
 
     def __init__(self) -> None:
+        self.count = 0
+        self.known: set[str] = set()
         self.used: set[str] = set()
         self.waiting: set[str] = set()
         self.answer = ""
 
-    def take(self, record: cc.Record, number: int) -> None:
-        """The next row of the two roles."""
-        calls, results = [call.id for call in record.calls()], [result.call_id for result in record.results()]
-        check(bool(record.blocks) or bool(cc.mapping(record.fields().get("message")).get("content")), f"row {number} has no content")
-        if record.kind == "assistant":
-            same = bool(record.message_id) and record.message_id == self.answer
-            check(not results and (same or not self.waiting), f"row {number}: an answer goes on while a call waits for its result")
-            check(len(set(calls)) == len(calls) and self.used.isdisjoint(calls), f"row {number} uses the id of another call again")
-            self.answer = record.message_id
-            self.used.update(calls)
-            self.waiting.update(calls)
-            return
-        check(not calls, f"row {number}: a call in the person's role")
-        check(bool(results) or not self.waiting, f"row {number}: words stand between a call and its result")
-        check(len(set(results)) == len(results) and self.waiting.issuperset(results), f"row {number}: a result that no call waits for")
+    def refuse(self, fault: str) -> None:
+        """Raises Refusal with what is wrong with the row that is seen."""
+        check(False, f"row {self.count}{fault}")
+
+    def take(self, record: cc.Record) -> None:
+        """The next row."""
+        self.count += 1
+        if record.uuid in self.known:
+            self.refuse(" has no uuid of its own")
+        if record.parent not in self.known and (self.known or record.parent is not None):
+            self.refuse(" does not hang under a row before it")
+        self.known.add(record.uuid)
+        if record.kind in ("user", "assistant"):
+            if not record.blocks and not cc.mapping(record.fields().get("message")).get("content"):
+                self.refuse(" has no content")
+            calls, results = [call.id for call in record.calls()], [result.call_id for result in record.results()]
+            if record.kind == "assistant":
+                self.take_answer(record.message_id, calls, results)
+            else:
+                self.take_results(calls, results)
+
+    def take_answer(self, answer: str, calls: list[str], results: list[str]) -> None:
+        """A row of the agent's."""
+        if results or (self.waiting and not (answer and answer == self.answer)):
+            self.refuse(": an answer goes on while a call waits for its result")
+        if len(set(calls)) < len(calls) or not self.used.isdisjoint(calls):
+            self.refuse(" uses the id of another call again")
+        self.answer = answer
+        self.used.update(calls)
+        self.waiting.update(calls)
+
+    def take_results(self, calls: list[str], results: list[str]) -> None:
+        """A row in the person's role."""
+        if calls:
+            self.refuse(": a call in the person's role")
+        if self.waiting and not results:
+            self.refuse(": words stand between a call and its result")
+        if len(set(results)) < len(results) or not self.waiting.issuperset(results):
+            self.refuse(": a result that no call waits for")
         self.waiting.difference_update(results)
         self.answer = self.answer if self.waiting else ""
 
@@ -1089,12 +1131,12 @@ def words(records: Iterable[cc.Record], shown: Callable[[str], str]) -> Words:
     return found._replace(prompts=prompts)
 
 
-def check_words(promise: Promise, live: list[cc.Record]) -> int:
+def check_words(promise: Promise, source: Words, live: list[cc.Record]) -> int:
     """The same prompts and answers in the same order, and every other text of the two roles. Returns the number of prompts."""
     copied = [record for record in live if record.forked_from]
     open_calls = len([record for record in promise.said if record.calls()])
     check(len(live) - len(copied) <= LEADING_ROWS + open_calls, f"it has {len(live) - len(copied)} rows that are not the source's")
-    source, copy = words(promise.said, promise.shown), words(copied, str)
+    copy = words(copied, str)
     pairs = enumerate(zip(source.dialogue, copy.dialogue))
     fault = next((at for at, (one, other) in pairs if one != other), min(len(source.dialogue), len(copy.dialogue)))
     differ = f"the words differ: {excerpt(source.dialogue, fault)} became {excerpt(copy.dialogue, fault)}"
@@ -1111,23 +1153,34 @@ def excerpt(said: list[tuple[str, str]], at: int) -> str:
     return f"'{cc.cut(said[at][1], 80)}'" if at < len(said) else "nothing"
 
 
-def check_calls(promise: Promise, live: list[cc.Record]) -> tuple[int, int]:
-    """The calls that the source answers are in the copy with their results, each text whole or cut as promised.
+class Answers(NamedTuple):
+    """What the calls of the source got: `results` of each call in order, and of those that are compared, by their place, the texts."""
 
-    Returns how many calls there are, and of how many the result was compared: all that nothing may be cut from, and of the others as many
-    as can be read in a moment, spread evenly.
-    """
-    source, copy = pairs_of(promise.said), pairs_of([record for record in live if record.kind == "assistant" or record.forked_from])
-    check(all(len(copy.get(name, ())) == len(pairs) for name, pairs in source.items()), "a call or its result is missing")
-    check(len(copy) == len(source), "it has calls that the source does not answer")
-    both = [pair for name, pairs in source.items() for pair in zip(pairs, copy[name])]
-    sure = [pair for pair in both if pair[0].record.uuid in promise.untouched]
-    others = [pair for pair in both if pair[0].record.uuid not in promise.untouched]
-    step = max(sum(pair[0].record.size for pair in others) // COMPARED_BYTES, 1)
-    compared = sure + others[::step]
-    for pair in compared:
-        check_output(promise, *pair)
-    return sum(len(record.calls()) for record in live), len(compared)
+    results: dict[str, list[cc.Result]]
+    texts: dict[int, list[str]]
+
+
+def answers_of(promise: Promise) -> Answers:
+    """The results of the source; compared are all that nothing may be cut from, and of the others as many as can be read in a moment, spread
+    evenly."""
+    results = pairs_of(promise.said)
+    order = [result for found in results.values() for result in found]
+    sure = [at for at, result in enumerate(order) if result.record.uuid in promise.untouched]
+    others = [at for at, result in enumerate(order) if result.record.uuid not in promise.untouched]
+    step = max(sum(order[at].record.size for at in others) // COMPARED_BYTES, 1)
+    return Answers(results, {at: list(map(promise.shown, texts_of_result(order[at]))) for at in sure + others[::step]})
+
+
+def check_calls(promise: Promise, source: Answers, live: list[cc.Record]) -> int:
+    """The calls that the source answers are in the copy with their results, each compared text whole or cut as promised. Returns how many
+    calls there are."""
+    copy = pairs_of([record for record in live if record.kind == "assistant" or record.forked_from])
+    check(all(len(copy.get(name, ())) == len(results) for name, results in source.results.items()), "a call or its result is missing")
+    check(len(copy) == len(source.results), "it has calls that the source does not answer")
+    both = [pair for name, results in source.results.items() for pair in zip(results, copy[name])]
+    for at, texts in source.texts.items():
+        check_output(promise, both[at][0], texts, texts_of_result(both[at][1]))
+    return sum(len(record.calls()) for record in live)
 
 
 def pairs_of(records: Sequence[cc.Record]) -> dict[str, list[cc.Result]]:
@@ -1147,12 +1200,10 @@ def base_id(call: str) -> str:
     return re.sub(rf"(?:{SUFFIX}\d+)+$", "", call) if SUFFIX in call else call
 
 
-def check_output(promise: Promise, source: cc.Result, copy: cc.Result) -> None:
-    """A result says what its source says, or the head and the tail of it."""
-    before, after = texts_of_result(source), texts_of_result(copy)
+def check_output(promise: Promise, source: cc.Result, before: list[str], after: list[str]) -> None:
+    """A result of the source, and what it says in the source and in the copy: the same, or the head and the tail of it."""
     if after == [UNREADABLE]:
         return check(not source.record.fields(), f"the result of {source.call_id} is said to be lost, and is not")
-    before = [promise.shown(text) for text in before]
     after = [text for text in after if not PICTURE_NOTE.fullmatch(text)]
     before = [text for text in before if not PICTURE_NOTE.fullmatch(text)]
     whole = source.record.uuid in promise.untouched
@@ -1251,12 +1302,37 @@ def titles_in(folder: str) -> Iterator[str]:
             continue
 
 
-def write_copy(lines: Iterable[bytes], file: IO[bytes]) -> int:
-    """Write the lines and see them on the disk. Returns the bytes written."""
-    size = sum(file.write(line) for line in lines)
-    file.flush()
-    os.fsync(file.fileno())
-    return size
+class Progress:
+    """How far a file is written, told to a process that reads it meanwhile."""
+
+    def __init__(self) -> None:
+        reading, writing = os.pipe()
+        self.reading, self.writing = os.fdopen(reading, "rb", 0), os.fdopen(writing, "wb", 0)
+
+    def write(self, lines: Iterable[bytes], file: IO[bytes]) -> int:
+        """Write the lines and see them on the disk. Returns the bytes written."""
+        size = told = 0
+        for line in lines:
+            size += file.write(line)
+            if size > told + cc.BLOCK_BYTES:
+                file.flush()
+                told = size
+                self.writing.write(b".")
+        file.flush()
+        self.writing.close()
+        os.fsync(file.fileno())
+        return size
+
+    def lines(self, file: IO[bytes]) -> Iterator[bytes]:
+        """The lines of the file, each as soon as it is whole, until all is written."""
+        self.writing.close()  # only the writer's own end is left open, so that its closing is seen
+        while self.reading.read(cc.BLOCK_BYTES):
+            for line in file:
+                if not line.endswith(b"\n"):
+                    file.seek(-len(line), os.SEEK_CUR)
+                    break
+                yield line
+        yield from file
 
 
 def link_into_place(made: str, path: str) -> bool:
@@ -1314,12 +1390,8 @@ def make_copy(copier: Copier, promise: Promise, dry: bool) -> Written:
         name = os.path.join(folder, f".{copier.identity.session}.{os.getpid()}.unfinished")  # not a session's, for the client
         handle = os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o600)
         made = name
-        with os.fdopen(handle, "wb") as file:
-            size = write_copy(copier.lines(), file)
-        check_source(promise.said)
-        if not copier.speaks:
-            raise cc.Refusal(f"nothing of the conversation of session {copier.identity.source} can be sent; name another session")
-        proof = prove(promise, made)
+        with os.fdopen(handle, "wb", cc.BLOCK_BYTES) as file:
+            size, proof = write_and_prove(copier, promise, made, file)
         fresh = not dry and not exists and link_into_place(made, path)
         return Written(size, proof, fresh)
     except OSError as error:
@@ -1330,6 +1402,22 @@ def make_copy(copier: Copier, promise: Promise, dry: bool) -> Written:
         if is_new and not os.path.lexists(path):  # a folder that was made for nothing
             with suppress(OSError):
                 os.rmdir(folder)
+
+
+SPLIT_BYTES = 8 << 20  # of a source; from here on a second process saves more than it costs
+
+
+def write_and_prove(copier: Copier, promise: Promise, path: str, file: IO[bytes]) -> tuple[int, str]:
+    """Fill the file of that path; returns its size and what the proof found. Of a large source a second process proves it meanwhile."""
+    progress = Progress()
+    job = partial(prove, promise, path, progress)
+    is_large = cc.can_split() and sum(record.size for record in promise.said) >= SPLIT_BYTES
+    with progress.reading, progress.writing, cc.second_process([job] if is_large else []) as proofs:
+        size = progress.write(copier.lines(), file)
+        check_source(promise.said)
+        if not copier.speaks:
+            raise cc.Refusal(f"nothing of the conversation of session {copier.identity.source} can be sent; name another session")
+        return size, next(proofs, "") or job()
 
 
 def check_source(records: Sequence[cc.Record]) -> None:

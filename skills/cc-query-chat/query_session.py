@@ -15,14 +15,13 @@ import argparse
 import gc
 import itertools
 import json
-import marshal
 import os
 import re
 import sys
 import time
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from functools import cached_property, lru_cache
 from heapq import heappop, heappush, merge
@@ -809,7 +808,7 @@ class Reader:
 
     def __init__(self, target: Target, thinking: bool, start: int = 0) -> None:
         self.target, self.thinking, self.start = target, thinking, start
-        self.transcript = read_end(target.path, start) if start else cc.read_transcript(target.path, cc.LINKS_ONLY)
+        self.transcript = cc.read_transcript(target.path, cc.LINKS_ONLY, start)
         self.by_uuid = {record.uuid: record for record in self.transcript.records}
         self.unsure = False  # whether an item takes a look before `start`
 
@@ -946,16 +945,6 @@ class Reader:
         found = self.calls.get(identifier)
         self.unsure |= found is None and self.start > 0
         return found
-
-
-def read_end(path: str, start: int) -> cc.Transcript:
-    """The records of a transcript from a place on. Raises OSError."""
-    file = open(path, "rb", buffering=cc.BLOCK_BYTES)
-    file.seek(start)
-    transcript = cc.Transcript(path, file)
-    for offset, data in cc.read_lines(file):
-        transcript.take_line(offset, data, cc.LINKS_ONLY)
-    return transcript
 
 
 def file_label(call: cc.Call) -> str:
@@ -1202,31 +1191,37 @@ def search_in_two(target: Target, search: Search, tally: Tally, size: int) -> No
     """
     middle = next_line(target.path, size // 2)
     cut = size if search.filters.by_state else next_line(target.path, int(size * OWN_SHARE))
-    reading, writing = os.pipe()  # says from where on the other has to test for this one
+    reading, writing = (os.fdopen(end, mode, 0) for end, mode in zip(os.pipe(), ("rb", "wb")))  # says from where on to test for this one
+    dense = False  # whether nearly all lines may match
 
-    def other_side() -> Iterator[Any]:
-        os.close(writing)  # else it would wait for itself where the first process is gone
+    def test_on() -> Offsets:
+        nonlocal dense
+        writing.close()  # else the other process would wait for itself where this one is gone
         offsets = passing_offsets(target.path, search.sieve, middle, size)
         if offsets is not None:
-            offsets = both(offsets, passing_offsets(target.path, search.sieve, int.from_bytes(os.read(reading, 8), "big"), middle))
-        yield offsets
-        yield search_end(target, search, cut).packed() if offsets is None else None
+            offsets = both(offsets, passing_offsets(target.path, search.sieve, int.from_bytes(reading.read(8), "big"), middle))
+        dense = offsets is None
+        return offsets
 
-    with second_process(other_side) as answer:
+    def match_on() -> Optional[bytes]:
+        return search_end(target, search, cut).packed() if dense else None
+
+    jobs: list[Callable[[], Any]] = [test_on, match_on]
+    with reading, writing, cc.second_process(jobs) as answers:
         early, tested = first_passing(target.path, search.sieve, middle)
-        os.write(writing, tested.to_bytes(8, "big"))
-        os.close(writing)
-        os.close(reading)  # not sooner: the other may have ended already
-        offsets: Offsets = early or answer()
+        writing.write(tested.to_bytes(8, "big"))
+        writing.close()
+        offsets: Offsets = early or next(answers)
         if offsets == set():
             return
         reader = open_reader(target, search)
         with reader.transcript.file:
             reader.conversation = cc.read_conversation(reader.transcript)  # while the other process works
-            offsets = both(early, answer()) if early else offsets
+            offsets = both(early, next(answers)) if early else offsets
+            dense = offsets is None
             match_records(reader, reader.records(offsets, cut), search, tally)
-            if offsets is None:
-                tally.merge(answer())
+            if dense:
+                tally.merge(next(answers))
                 match_records(reader, reader.records(tally.left_over), search, tally)
             tally.cut_windows(search.matcher)
             tally.place(reader)
@@ -1288,17 +1283,17 @@ def hit_of(target: Target, record: cc.Record, item: Item, found: Matched, alone:
 def search_targets(targets: list[Target], search: Search) -> Tally:
     """Search them all, in two processes where that pays."""
     sizes = {target.path: size_of(target.path) for target in targets}
-    if len(targets) < 2 or sum(sizes.values()) < SPLIT_BYTES or not can_split():
-        return search_in_turn(targets, search._replace(split=can_split(), alone=len(targets) == 1), Progress(len(targets)))
+    if len(targets) < 2 or sum(sizes.values()) < SPLIT_BYTES or not cc.can_split():
+        return search_in_turn(targets, search._replace(split=cc.can_split(), alone=len(targets) == 1), Progress(len(targets)))
     halves: tuple[list[Target], list[Target]] = ([], [])
     weights = [0, 0]
     for target in sorted(targets, key=lambda target: -sizes[target.path]):
         lighter = int(weights[1] < weights[0])
         halves[lighter].append(target)
         weights[lighter] += sizes[target.path]
-    with second_process(lambda: (search_in_turn(half, search, Progress(0)).packed() for half in halves[1:])) as answer:
+    with cc.second_process([lambda: search_in_turn(halves[1], search, Progress(0)).packed()]) as answers:
         tally = search_in_turn(halves[0], search, Progress(len(halves[0])))
-        tally.merge(answer())
+        tally.merge(next(answers))
     return tally
 
 
@@ -1320,44 +1315,6 @@ def search_in_turn(targets: list[Target], search: Search, progress: Progress) ->
             break
     progress.end()
     return tally
-
-
-def can_split() -> bool:
-    """Whether a second process can be forked, and a second core may run it."""
-    return hasattr(os, "fork") and (os.cpu_count() or 1) > 1
-
-
-@contextmanager
-def second_process(job: Callable[[], Iterator[Any]]) -> Iterator[Callable[[], Any]]:
-    """A job done by a forked process that never outlives this block. Gives what waits for its next answer, which is made of plain
-    values, and raises Refusal where none comes."""
-    reading, writing = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        status = 1
-        try:
-            os.close(reading)
-            with os.fdopen(writing, "wb") as sink:
-                for found in job():
-                    marshal.dump(found, sink)
-                    sink.flush()
-            status = 0
-        finally:
-            os._exit(status)
-    os.close(writing)
-
-    def answer() -> Any:
-        try:
-            return marshal.load(pipe)
-        except (EOFError, ValueError, TypeError) as error:
-            raise cc.Refusal("a second process of the search ended without an answer; try again, or name one session with --chat") from error
-
-    try:
-        with os.fdopen(reading, "rb") as pipe:
-            yield answer
-    finally:
-        os.kill(pid, 9)  # not yet waited for, so the number is still its own
-        os.waitpid(pid, 0)
 
 
 class Progress:
