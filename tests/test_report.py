@@ -138,6 +138,13 @@ HIDDEN = {
     "assignment": ("export DEPLOY_TOKEN=" + "hunter2", "export DEPLOY_TOKEN=[masked: secret]"),
     "secret assignment": ("APP_SECRET='" + "swordfish" + "'", "APP_SECRET='[masked: secret]'"),
     "password": ("password: " + "hunter2hunter2", "password: [masked: secret]"),
+    "quoted with a blank": ('DB_PASSWORD="' + 'hun ter2"', 'DB_PASSWORD="[masked: secret]"'),
+    "url with two at signs": ("postgres://ada:" + "hun@ter2" + "@db.example.org/farm", "postgres://ada:[masked: password in URL]@db.example.org/farm"),
+    "key header": ("x-api-key: " + "abcd1234efgh5678", "x-api-key: [masked: secret]"),
+    "storage key": ("AccountKey=" + Z, "AccountKey=[masked: secret]"),
+    "sendgrid": ("S" + "G." + Z[:22] + "." + Z[:43], "[masked: token]"),
+    "pgp": ("-----BEGIN " + "PGP PRIVATE KEY BLOCK-----\n" + Z + "\n-----END PGP PRIVATE KEY BLOCK-----", "[masked: private key]"),
+    "letters only": ("sk" + "_live_" + "abcdefghijklmnopqrstuvwx", "[masked: api key]"),
 }
 
 
@@ -153,6 +160,8 @@ def test_a_credential_is_masked_and_the_sentence_still_reads(kind: str) -> None:
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk", "see https://example.org:8080/path?x=1", "git@github.com:ada/orchard.git",
     "risk-assessment of the task-list-that-is-very-long-indeed", "max_tokens = 1000", "the token expires", "const key = compute_key(value)", "token: str", "sha256:0123456789abcdef0123456789abcdef",
     "Authorization: none", "ssh://git@example.org/x", "monkey-patch", "secretary: Ada Lovelace", "tokens used: 123456",
+    "authorization: required", "primary_key=customer_id_2024", "cache_key: user_profile_v2", "TOKEN=$GITHUB_TOKEN", 'TOKEN="${GITHUB_TOKEN}"', "PASSWORD=<your password>",
+    "API_TOKEN=********", "sk-learn-is-a-nice-library-for-people", "https://registry.npmjs.org/@babel/core", "http://localhost:8080/@scope/pkg",
 ])
 def test_prose_hashes_and_ids_stay(text: str) -> None:
     assert cc.mask(text) == text
@@ -184,7 +193,7 @@ def test_show_secrets() -> None:
 
 
 @pytest.mark.parametrize("unit", [
-    "a" * 1_000, "-----BEGIN " + "PRIVATE KEY-----\n", "a-token-", "http://a:", "key_" * 100, "eyJabcdefgh.", "Authorization: ", "SECRET", "x_key=", "a.b://", "sk-", "token=", "A_SECRET_"])
+    "a" * 1_000, "-----BEGIN " + "PRIVATE KEY-----\n", "a-token-", "http://a:", "key_" * 100, "eyJabcdefgh.", "Authorization: ", "SECRET", "x_key=", "a.b://", "sk-", "token=", "A_SECRET_", "TOKEN='", "PASSWORD=<", "SG.", "sk-a"])
 def test_masking_does_not_run_away(unit: str) -> None:
     """200,000 characters made to send a pattern back and forth; in a process of its own, so that one that hangs can be ended."""
     program = f"import sys; sys.path.insert(0, {str(CASES.parent.parent / 'scripts')!r}); import cc_transcript as cc; cc.mask({unit!r} * {200_000 // len(unit)})"

@@ -1493,36 +1493,47 @@ class Secret(NamedTuple):
 
 
 SECRETS = (  # patterns are compiled when a hint is met: most texts hold none
-    Secret("private key", ("private key-",), r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"),
+    Secret(
+        "private key",
+        ("private key",),
+        r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----|\Z)",
+    ),
     Secret(
         "authorization",
         ("authorization",),
-        r"(?i)(?P<keep>\bAuthorization[\"']?\s*[:=]\s*[\"']?)(?!\[masked)(?:(?:Bearer|Basic|Token|Digest)\s+)?[^\s\"',;]{6,}",
+        r"(?i)(?P<keep>\bAuthorization[\"']?\s*[:=]\s*[\"']?)(?!\[masked)"
+        r"(?:(?:Bearer|Basic|Token|Digest)\s+[^\s\"',;]{6,}"
+        r"|(?=[^\s\"',;]{0,200}[0-9]|[^\s\"',;]{16})[^\s\"',;]{6,})",  # "authorization: required" is prose
     ),
-    Secret("password in URL", ("://",), r"(?i)(?P<keep>\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{0,100}:)[^\s/@]{1,200}(?=@)"),
+    Secret("password in URL", ("://",), r"(?i)(?P<keep>\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{0,100}:)[^\s/\"'<>]{1,200}(?=@)"),
     Secret(
         "api key",
         ("sk-", "sk_", "pk-", "pk_", "rk-", "rk_"),
-        r"\b(?:sk|pk|rk)[-_](?:ant-|live_|test_|proj-)?[A-Za-z0-9_-]{20,}",
+        r"\b(?:sk|pk|rk)[-_](?:(?:ant-|live_|test_|proj-)"
+        r"|(?=[A-Za-z0-9_-]{0,200}[0-9]|[A-Za-z]{20}))[A-Za-z0-9_-]{20,}",  # words and hyphens alone are prose
     ),
     Secret(
         "token",
-        ("gho_", "ghp_", "ghu_", "ghs_", "ghr_", "_pat_", "glpat-", "xox", "npm_", "pypi-", "aiza", "ya29.", "hf_"),
+        ("gho_", "ghp_", "ghu_", "ghs_", "ghr_", "_pat_", "glpat-", "xox", "npm_", "pypi-", "aiza", "ya29.", "hf_", "sg.", "dop_v1_"),
         r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abeoprs]-[\w-]{10,}|npm_[A-Za-z0-9]{30,}"
-        r"|pypi-[\w-]{40,}|AIza[\w-]{30,}|ya29\.[\w.-]{20,}|hf_[A-Za-z0-9]{30,})",
+        r"|pypi-[\w-]{40,}|AIza[\w-]{30,}|ya29\.[\w.-]{20,}|hf_[A-Za-z0-9]{30,}|SG\.[\w-]{16,}\.[\w-]{16,}|dop_v1_[0-9a-f]{40,})",
     ),
     Secret("access key id", ("akia", "asia"), r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
     Secret("web token", ("eyj",), r"\beyJ[\w-]{8,}\.[\w-]{8,}\.?[\w-]*"),
     Secret(
         "secret",
         ("secret", "token", "passw", "key", "credential"),
-        r"(?i)(?P<keep>(?:secret|token|passwd|password|api_?key|access_?key|private_?key|_key|credential)s?[\"']?\s*[=:]\s*[\"']?)"
-        r"(?!\[masked)(?=[^\s\"',;&]{0,200}[0-9])[^\s\"',;&]{12,}",
+        r"(?i)(?P<keep>(?:secret|token|passwd|password|api[-_]?key|(?:access|account|private)_?key|(?<!primary)(?<!foreign)(?<!sort)(?<!cache)_key"
+        rf"|credential)s?[\"']?\s*[=:]\s*[\"']?){NO_SECRET}"
+        r"(?=[^\s\"',;&]{0,200}[0-9])[^\s\"',;&]{12,}",
     ),
+NO_SECRET = r"(?!\[masked|\$\{?[A-Z][A-Z0-9_]*\b|\$\(|<[^<>\n]{1,60}>|\*{3})"  # masked before, the name of a variable, a place-holder
+
     Secret(
         "secret",
         ("secret", "token", "passw"),
-        r"(?P<keep>(?:SECRET|TOKEN|PASSWORD|PASSWD)[A-Z0-9_]{0,40}=[\"']?)(?!\[masked)[^\s\"',;&]{4,}",
+        rf"(?P<keep>(?:SECRET|TOKEN|PASSWORD|PASSWD)[A-Z0-9_]{{0,40}}=[\"']?){NO_SECRET}"
+        r"(?:(?<=\")[^\"\n]{4,200}(?=\")|(?<=')[^'\n]{4,200}(?=')|[^\s\"',;&]{4,})",
     ),
 )
 HINTS = tuple(dict.fromkeys(hint for secret in SECRETS for hint in secret.hints))
