@@ -272,6 +272,13 @@ def test_a_sub_agent_is_refused_with_its_parent(config: Path, reference: str) ->
     assert refusal(reference) == f"{name} is a sub-agent of session 10aaaaaa-0000-4000-8000-000000000001; name that session"
 
 
+def test_a_sub_agent_of_a_workflow_is_refused_with_its_parent(config: Path) -> None:
+    folder = lay_out_case(config, "10-subagent-files") / FOLDER / "10aaaaaa-0000-4000-8000-000000000002/subagents/workflows/run1"
+    folder.mkdir(parents=True)
+    (folder / "agent-b5.jsonl").write_text("{}\n")
+    assert refusal("agent-b5") == "agent-b5 is a sub-agent of session 10aaaaaa-0000-4000-8000-000000000002; name that session"
+
+
 def test_a_sub_agent_that_is_not_there(config: Path) -> None:
     projects = lay_out_case(config, "10-subagent-files")
     assert refusal("agent-zzzz") == f"no such session: agent-zzzz would be a sub-agent's transcript, and there is none of that name in {projects}"
@@ -316,6 +323,7 @@ def test_excluded_sessions_are_passed_over(config: Path) -> None:
         talk(config, name, minute)
     assert find().path.endswith(f"{C}.jsonl")
     assert find("--exclude", C.upper()).path.endswith(f"{B}.jsonl")
+    assert find("--exclude", f"{C}.jsonl").path.endswith(f"{B}.jsonl")
     assert find("--exclude", C, "--exclude", B).path.endswith(f"{A}.jsonl")
 
 
@@ -584,3 +592,9 @@ def test_a_pipe_is_refused_and_not_waited_for(config: Path, run_script: Callable
         done = run_script(COMPACT.parent.parent / script, *words, *(["word"] if "query" in script and "--list" not in words else []))
         assert (done.returncode, done.stdout) == (1, b"")
         assert done.stderr.decode().endswith(": pipe.jsonl is no regular file; give the path of a .jsonl file\n")
+
+
+def test_a_blank_title_is_none(config: Path) -> None:
+    talk(config, A, prompt="count the hives", extra='{"type":"custom-title","customTitle":"  ","sessionId":"x"}\n{"type":"agent-name","agentName":"\\t","sessionId":"x"}\n')
+    assert find("count the hives").path.endswith(f"{A}.jsonl")
+    assert cc.session_title(cc.read_conversation(cc.read_transcript(find().path))) == "count the hives"

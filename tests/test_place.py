@@ -216,7 +216,8 @@ def test_live_clients(config: Path) -> None:
             ("2.json", json.dumps({"pid": dead_pid(), "sessionId": "bbbb"})),
             ("3.json", "not json"), ("4.json", "[]"), ("5.json", json.dumps({"pid": "7", "sessionId": "cccc"})),
             ("6.json", json.dumps({"pid": os.getpid()})), ("7.json", json.dumps({"pid": -1, "sessionId": "dddd"})), ("8.json", ""),
-            ("9.json", json.dumps({"pid": 1 << 70, "sessionId": "eeee"})), ("10.json", json.dumps({"pid": 0, "sessionId": "ffff"}))):
+            ("9.json", json.dumps({"pid": 1 << 70, "sessionId": "eeee"})), ("10.json", json.dumps({"pid": 0, "sessionId": "ffff"})),
+            ("11.json", json.dumps({"pid": True, "sessionId": "abab"}))):
         (folder / name).write_text(content)
     (folder / "folder").mkdir()
     assert cc.live_clients() == {"aaaa": "/x"}

@@ -201,8 +201,8 @@ def live_clients() -> dict[str, str]:
     folder, found = os.path.join(config_root(), "sessions"), {}
     for name in os.listdir(folder) if os.path.isdir(folder) else []:
         for state in parse_line(read_small(os.path.join(folder, name)).encode("utf-8", "replace")).objects:
-            pid, session = state.get("pid"), state.get("sessionId")
-            if isinstance(pid, int) and isinstance(session, str) and is_running(pid):
+            pid, session = number(state.get("pid")), state.get("sessionId")
+            if isinstance(session, str) and is_running(pid):
                 found[session.lower()] = string(state.get("cwd"))
     return found
 
@@ -2154,7 +2154,7 @@ def read_titles(path: str) -> Titles:
             for block in blocks_from_end(file):
                 for kind, key in TITLE_KINDS.items():
                     if kind not in found and (title := last_title(block, kind, b'"%b"' % key.encode())) is not None:
-                        found[kind] = title
+                        found[kind] = title.strip()
                 if found.get("custom-title"):  # no other counts beside it
                     break
     except OSError:
