@@ -18,6 +18,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 SCRIPTS = sorted(path for path in ROOT.glob("skills/*/*_session.py"))
 COMPACT = ROOT / "skills/cc-compact/compact_session.py"
+QUERY = ROOT / "skills/cc-query-chat/query_session.py"
 Run = Callable[..., "subprocess.CompletedProcess[bytes]"]
 ID = "aaaaaaaa-0000-4000-8000-000000000001"
 
@@ -209,6 +210,11 @@ def test_options_may_stand_in_both_places(run_script: Run, session: Path) -> Non
 def test_standard_input_that_is_no_utf8(run_script: Run, session: Path) -> None:
     done = run_script(COMPACT, "--args-stdin", stdin=b"caf\xe9\xff\n")
     assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (1, b"", 1)
+
+
+def test_a_word_that_is_no_utf8(run_script: Run, session: Path) -> None:
+    done = run_script(QUERY, "--project", "/home/ada/barn", "gate \udcff")
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_no_standard_input(run_script: Run, session: Path) -> None:

@@ -532,7 +532,7 @@ class Sieve:
 
     def take_letter(self, letter: str, literal: str) -> bool:
         """One letter of a word without plain characters. Returns whether all its spellings are known."""
-        spellings = spellings_of(letter)
+        spellings = () if "\ud800" <= letter <= "\udfff" else spellings_of(letter)  # such is a byte of the command line that is no UTF-8
         if spellings:
             self.pieces.append(next(piece for piece in re.findall(r"[^\s\"\\/<>&']+", literal) if letter in piece))
             self.codes.update(spellings)
@@ -1363,7 +1363,7 @@ def find_scope(options: argparse.Namespace) -> Scope:
         targets = [Target(found.path)]
         return Scope(targets + (agents_of(found.path) if options.subagents else []), True, found.note, found.others)
     directory = cc.project_directory(options.project)
-    barred = {name.lower() for name in (*options.exclude, cc.own_session() or "") if name}
+    barred = {cc.session_id(name) for name in (*options.exclude, cc.own_session() or "") if name}
     targets = [target for target in all_targets(directory, options) if target.session.lower() not in barred]
     return Scope(targets, False, "", [])
 
