@@ -162,10 +162,15 @@ def changed_lines(joined: cc.JoinedCall) -> tuple[int, int]:
         return signs.count("+"), signs.count("-")
     whole = joined.call.argument("content", "new_source")
     if whole:
-        return whole.count("\n") + 1, 0
+        return line_count(whole), 0
     edits = cc.array(cc.mapping(joined.call.input).get("edits")) or [joined.call.input]
     texts = [(cc.string(cc.mapping(edit).get("new_string")), cc.string(cc.mapping(edit).get("old_string"))) for edit in edits]
-    return sum(new.count("\n") + 1 for new, _ in texts if new), sum(old.count("\n") + 1 for _, old in texts if old)
+    return sum(line_count(new) for new, _ in texts), sum(line_count(old) for _, old in texts)
+
+
+def line_count(text: str) -> int:
+    """Lines of a text, whether its last one has an end or not."""
+    return text.count("\n") + (text[-1:] not in ("", "\n"))
 
 
 def refusal_reason(text: str) -> str:
@@ -193,7 +198,9 @@ def decisions(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Entry]:
                 f"{answer if isinstance(answer, str) else ', '.join(map(str, cc.array(answer)))} <- {question}"
                 for question, answer in answers.items()
             )
-            found.append(Entry({"kind": "answer"}, text or output.text, exchange.n))
+            notes = cc.mapping(cc.mapping(output.detail).get("annotations")).items()
+            added = [f"{note} <- {question}" for question, given in notes if (note := cc.string(cc.mapping(given).get("notes")))]
+            found.append(Entry({"kind": "answer"}, "; ".join(filter(None, [text or output.text, *added])), exchange.n))
         elif not joined.failed:
             plan = cc.string(cc.mapping(output.detail).get("plan")) or joined.call.argument("plan")
             found.append(Entry({"kind": "plan-approved"}, plan or output.text, exchange.n))
@@ -219,9 +226,11 @@ def open_tasks(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> tuple[list[Ent
             todos = [cc.mapping(todo) for todo in cc.array(cc.mapping(call.input).get("todos"))]
             listed = {f"todo{at}": (cc.string(todo.get("content")), cc.string(todo.get("status")), exchange.n) for at, todo in enumerate(todos)}
         elif call.name == "TaskCreate" and joined.result:
-            task = cc.mapping(cc.mapping(joined.result.read().detail).get("task"))
-            listed[str(task.get("id") or len(listed) + 1)] = (cc.string(task.get("subject")) or call.argument("subject"), "pending", exchange.n)
-        elif call.name == "TaskUpdate":
+            output = joined.result.read()
+            task, said = cc.mapping(cc.mapping(output.detail).get("task")), re.search(r"Task #(\w+)", output.text)
+            key = str(task.get("id") or (said[1] if said else len(listed) + 1))
+            listed[key] = (cc.string(task.get("subject")) or call.argument("subject"), "pending", exchange.n)
+        elif call.name == "TaskUpdate" and not (joined.result and cc.mapping(joined.result.read().detail).get("success") is False):
             key = call.argument("taskId", "task_id", "id") or str(cc.mapping(call.input).get("taskId"))
             subject, status, n = listed.get(key, ("", "pending", exchange.n))
             listed[key] = (call.argument("subject") or subject, call.argument("status") or status, n)
@@ -250,7 +259,7 @@ def outcomes(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Entry]:
         if operation.get("push"):
             push = cc.mapping(operation.get("push"))
             found.append(Entry({"kind": "push"}, cc.string(push.get("branch")) or command, exchange.n))
-        elif re.search(r"\bgit\b[^|;&]*\bpush\b", command) and not operation:
+        elif not operation and is_push(command) and "Everything up-to-date" not in output.text:
             found.append(Entry({"kind": "push"}, command, exchange.n))
         if request:
             found.append(
@@ -263,6 +272,13 @@ def outcomes(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Entry]:
         elif "gh pr create" in command and (url := re.search(r"https://\S+/pull/\d+", output.text)):
             found.append(Entry({"kind": "pull-request"}, url[0], exchange.n))
     return found
+
+
+def is_push(command: str) -> bool:
+    """Whether a shell command pushes: not one that only names it in a quoted text, pushes to a stash, or tries it out."""
+    bare = re.sub(r"\"[^\"]*\"|'[^']*'", "Q", re.sub(r"<<-?\s*['\"]?(\w+).*?\n\s*\1\b", "", command, flags=re.S))
+    pushes = re.findall(r"\bgit(?:\s+-[cC]\s+\S+|\s+--?[\w-]+(?:=\S+)?)*\s+push\b([^|;&\n]*)", bare)
+    return any(not re.search(r"\s(?:--dry-run|-n)\b", options) for options in pushes)
 
 
 def commit_message(command: str) -> str:
@@ -289,13 +305,16 @@ def subagents(conversation: cc.Conversation, calls: list[tuple[cc.Exchange, cc.J
     return found
 
 
+AGENT_TRAILER = re.compile(r"\n?agentId: \w+ \(.*\Z", re.S)  # what the client adds for the agent, behind the last words
+
+
 def last_words(joined: cc.JoinedCall) -> str:
     """The text a sub-agent handed back, "(no answer)" where it gave none."""
     if joined.result is None:
         return "(no answer)"
     output = joined.result.read()
     texts = [cc.string(cc.mapping(block).get("text")) for block in cc.array(cc.mapping(output.detail).get("content"))]
-    return next((text for text in reversed(texts) if text.strip()), "") or output.text or "(no answer)"
+    return next((text for text in reversed(texts) if text.strip()), "") or AGENT_TRAILER.sub("", output.text) or "(no answer)"
 
 
 def problems(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Entry]:
@@ -329,9 +348,14 @@ def telling_lines(output: str) -> str:
 TELLING_ARGUMENTS = ("command", "file_path", "notebook_path", "path", "pattern", "query", "url", "description", "skill", "prompt", "subject", "plan")
 
 
+def asked_questions(call: cc.Call) -> str:
+    """The questions that AskUserQuestion put to the person, empty for any other call."""
+    return "; ".join(filter(None, (cc.string(cc.mapping(asked).get("question")) for asked in cc.array(cc.mapping(call.input).get("questions")))))
+
+
 def describe_call(call: cc.Call) -> str:
     """A call in one line: its name and the argument that tells most."""
-    argument = call.argument(*TELLING_ARGUMENTS)
+    argument = call.argument(*TELLING_ARGUMENTS) or asked_questions(call)
     if not argument and isinstance(call.input, str):
         argument = call.input
     elif not argument:

@@ -599,10 +599,26 @@ def narrow_user(record: Record, fields: dict[str, Any], message: dict[str, Any])
     """Fill in what a user record alone carries."""
     record.take_blocks(message.get("content"))
     record.summary = fields.get("isCompactSummary") is True
-    record.origin = string(mapping(fields.get("origin")).get("kind"))
+    record.origin = string(mapping(fields.get("origin")).get("kind")) or (turn if (turn := string(fields.get("turnOrigin"))) in NO_PERSON else "")
     record.local = fields.get("rowSource") == "local" and not record.origin
-    rejected = string(fields.get("toolUseResult")).startswith("User rejected")
-    record.denial = string(fields.get("toolDenialKind")) or ("user-rejected" if rejected else "")
+    detail = string(fields.get("toolUseResult"))
+    record.denial = string(fields.get("toolDenialKind")) or ("user-rejected" if detail.startswith("User rejected") else "")
+    if len(record.own_results) == 1:
+        take_failure(record, record.own_results[0], detail, array(message.get("content")))
+
+
+def take_failure(record: Record, result: Result, detail: str, blocks: list[Any]) -> None:
+    """Fill in what a row's one result says of a refusal or a failure in words, where the flag for it is missing: files of an SDK and
+    sub-agents' have no detail, and `is_error` is only sometimes written."""
+    block = next(block for block in map(mapping, blocks) if block.get("type") == "tool_result")
+    said = string(block.get("content")) or flat_text(array(block.get("content"))[:1])
+    if block.get("is_error") is None:
+        result.is_error = said.startswith(FAILED) or detail.startswith("Error: ")
+    if result.is_error and said.startswith(REFUSED) and not record.denial:
+        record.denial = "user-rejected"
+
+
+FAILED, REFUSED = "<tool_use_error>", "The user doesn't want to proceed with this tool use"  # the client's own words
 
 
 def intern_string(value: object) -> str:
@@ -757,7 +773,11 @@ def take_result(record: Record, data: bytes, start: int, end: int, call: Optiona
         return False  # no id, two, or an order of keys that is not the client's
     failed = ending[1] == b"true"
     tail = end if failed else max(end, len(data) - TAIL_BYTES)  # a refusal is marked as an error, too
-    if data.find(b'"toolDenialKind"', tail) >= 0 or (failed and data.find(b'"toolUseResult":"User rejected', end) >= 0):
+    if data.find(b'"toolDenialKind"', tail) >= 0 or data.find(b'"toolUseResult":"User rejected', end) >= 0:
+        return False
+    if failed and data.find(REFUSED.encode(), start, start + BLOCK_TAIL) >= 0:
+        return False
+    if not ending[1] and (data.find(FAILED.encode(), start, start + BLOCK_TAIL) >= 0 or data.find(b'"toolUseResult":"Error: ', end) >= 0):
         return False
     record.known_blocks = record.own_results = (Result((call or ending[2]).decode("utf-8", "replace"), failed, record),)
     return True
@@ -915,11 +935,16 @@ class Prompt(NamedTuple):
 
 
 ENVELOPE = re.compile(
-    r"<(local-command-stdout|local-command-stderr|local-command-caveat|bash-stdout|bash-stderr|task-notification|system-reminder|teammate-message"
-    r"|cross-session-message|ide_opened_file|ide_selection|user-prompt-submit-hook|session-start-hook)\b[^>]*>.*?</\1>",
+    r"<(local-command-stdout|local-command-stderr|local-command-caveat|bash-stdout|bash-stderr|bash-exit-code|task-notification|system-reminder"
+    r"|teammate-message|cross-session-message|ide_[a-z_]+|[a-z]+(?:-[a-z]+)*-hook)\b[^>]*>.*?</\1>",
     re.S,
 )
-HARNESS_STARTS = ("Caveat: The messages below", "[Request interrupted by user", "Stop hook feedback:", "[SYSTEM NOTIFICATION")
+REMINDER, REMINDER_END = "<system-reminder>", "</system-reminder>"
+HARNESS_START = re.compile(
+    r"Caveat: The messages below|\[Request interrupted by user|\[SYSTEM NOTIFICATION|[A-Z][A-Za-z]+ hook (?:feedback|blocking error from command)\b"
+)
+LATE_NOTICE = re.compile(r"[^\n<]*\n\s*<task-notification>.*</task-notification>\s*\Z", re.S)  # a line before it says what it is
+NO_PERSON = frozenset(("scheduled", "task_notification", "auto_continuation", "peer", "host_synthetic", "system"))  # turnOrigin, as in the client
 COMMAND_NAME = re.compile(r"<command-name>\s*(/?[^<]*?)\s*</command-name>")
 COMMAND_ARGS = re.compile(r"<command-args>(.*?)</command-args>", re.S)
 SHELL_INPUT = re.compile(r"\s*<bash-input>(.*?)</bash-input>", re.S)
@@ -936,8 +961,10 @@ LOCAL_COMMANDS = frozenset((  # they never reach the model
 def strip_envelopes(text: str) -> str:
     """`text` without the harness's envelopes that stand before or after a person's own words."""
     while (envelope := ENVELOPE.match(text.lstrip())) is not None:
-        text = text.lstrip()[envelope.end() :]
-    return "" if text.startswith(HARNESS_STARTS) else text
+        text = text.lstrip()[envelope.end() :].lstrip("\n")
+    while text.rstrip().endswith(REMINDER_END) and REMINDER in text:
+        text = text[: text.rfind(REMINDER)].rstrip()
+    return "" if HARNESS_START.match(text) else text
 
 
 def command_line(text: str) -> str:
@@ -955,7 +982,7 @@ def prompt_of(record: Record) -> Optional[Prompt]:
         return None
     if record.own_results:
         return None
-    parts = [strip_envelopes(text) for text in record.texts()]
+    parts = [strip_envelopes(text) for text in record.texts() if record.origin or not LATE_NOTICE.match(text)]
     text = "\n".join(part for part in parts if part.strip())
     if shell := SHELL_INPUT.match(text):
         return Prompt(f"! {shell[1]}", "shell")
@@ -1492,6 +1519,8 @@ class Secret(NamedTuple):
     pattern: str
 
 
+NO_SECRET = r"(?!\[masked|\$\{?[A-Z][A-Z0-9_]*\b|\$\(|<[^<>\n]{1,60}>|\*{3})"  # masked before, the name of a variable, a place-holder
+
 SECRETS = (  # patterns are compiled when a hint is met: most texts hold none
     Secret(
         "private key",
@@ -1527,8 +1556,6 @@ SECRETS = (  # patterns are compiled when a hint is met: most texts hold none
         rf"|credential)s?[\"']?\s*[=:]\s*[\"']?){NO_SECRET}"
         r"(?=[^\s\"',;&]{0,200}[0-9])[^\s\"',;&]{12,}",
     ),
-NO_SECRET = r"(?!\[masked|\$\{?[A-Z][A-Z0-9_]*\b|\$\(|<[^<>\n]{1,60}>|\*{3})"  # masked before, the name of a variable, a place-holder
-
     Secret(
         "secret",
         ("secret", "token", "passw"),
@@ -2191,7 +2218,8 @@ def last_title(block: bytes, kind: str, key: bytes) -> Optional[str]:
 
 def current_title(titles: Titles, spoken: str, identifier: str) -> str:
     """The title a session goes by: custom, else automatic, else the agent's, else what was said first, cut, else its id."""
-    return " ".join((titles.custom or titles.auto or titles.agent or shortened(spoken, TITLE_CHARS) or identifier).split())
+    given = (" ".join(title.split()) for title in (*titles, shortened(spoken, TITLE_CHARS)))
+    return next(filter(None, given), identifier)
 
 
 def card_title(card: Card) -> str:
@@ -2308,7 +2336,7 @@ def latest_session(directory: str, everywhere: bool, excluded: set[str]) -> Foun
     own = own_session()
     cards = project_cards(directory, everywhere)
     live = live_clients()
-    barred = {name.lower() for name in excluded} | ({own.lower()} if own else set())
+    barred = {session_id(name) for name in excluded} | ({own.lower()} if own else set())
     if own and not everywhere:
         cleared = cleared_session(own.lower(), directory)
         for card in cards:
@@ -2579,7 +2607,7 @@ def describe_agent(name: str) -> str:
     """Why a sub-agent's name is refused, and which session it belongs to."""
     for folder in all_folders():
         for session in sorted(os.listdir(folder)):
-            if os.path.exists(os.path.join(folder, session, "subagents", f"{name}.jsonl")):
+            if any(f"{name}.jsonl" in files for _, _, files in os.walk(os.path.join(folder, session, "subagents"))):
                 return f"{name} is a sub-agent of session {session}; name that session"
         path = os.path.join(folder, f"{name}.jsonl")
         if os.path.isfile(path):

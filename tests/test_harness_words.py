@@ -1,0 +1,151 @@
+"""What the harness says in the person's role or in a result's, in the spellings that the fixtures do not hold, and what the report makes of it."""
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Optional
+from xml.etree import ElementTree
+
+import cc_transcript as cc
+import pytest
+from conftest import ROOT
+
+COMPACT = ROOT / "skills/cc-compact/compact_session.py"
+SESSION = "77aaaaaa-0000-4000-8000-000000000001"
+REFUSAL = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the new_string was NOT written to the file)."
+Run = Callable[..., subprocess.CompletedProcess[bytes]]
+
+
+class Session:
+    """A session while it is made, each row below the one before."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def row(self, kind: str, content: Any, **fields: Any) -> None:
+        uuid, at = f"77000000-0000-4000-8000-{len(self.lines):012d}", len(self.lines)
+        parent = f"77000000-0000-4000-8000-{at - 1:012d}" if at else None
+        message = {"role": kind, "content": content}
+        if kind == "assistant":
+            message = {"id": f"msg_{at}", "type": "message", "role": kind, "model": "claude-opus-5", "content": content}
+        self.lines.append(json.dumps({
+            "parentUuid": parent, "isSidechain": False, "type": kind, "message": message, "uuid": uuid, "timestamp": f"2026-05-01T10:{at:02d}:00.000Z",
+            **fields, "cwd": "/home/ada/orchard", "sessionId": SESSION, "version": "2.1.332", "gitBranch": "main"}, separators=(",", ":")))
+
+    def call(self, name: str, given: Any, said: Any = "done", detail: Any = None, failed: Optional[bool] = None) -> None:
+        call = f"toolu_{len(self.lines)}"
+        self.row("assistant", [{"type": "tool_use", "id": call, "name": name, "input": given}])
+        block = {"type": "tool_result", "content": said, **({} if failed is None else {"is_error": failed}), "tool_use_id": call}
+        self.row("user", [block], **({} if detail is None else {"toolUseResult": detail}))
+
+    def write(self, folder: Path) -> Path:
+        path = folder / f"{SESSION}.jsonl"
+        path.write_text("\n".join(self.lines) + "\n", encoding="utf-8")
+        return path
+
+
+@pytest.fixture
+def report(tmp_path: Path, run_script: Run) -> Callable[[Session], ElementTree.Element]:
+    def made(session: Session) -> ElementTree.Element:
+        done = run_script(COMPACT, "--file", str(session.write(tmp_path)))
+        assert done.returncode == 0, done.stderr
+        return ElementTree.fromstring(done.stdout)
+    return made
+
+
+@pytest.mark.parametrize(("content", "fields", "said"), [
+    ("<ide_diagnostics>two warnings</ide_diagnostics>", {}, None),
+    ("<ide_diagnostics>two warnings</ide_diagnostics>\nmend both", {}, "mend both"),
+    ("<bash-exit-code>1</bash-exit-code>", {}, None),
+    ("<post-tool-use-hook>formatted</post-tool-use-hook>", {}, None),
+    ("SubagentStop hook feedback:\n- [check.sh]: tests missing", {}, None),
+    ("water the pears\n<system-reminder>\nfrom the harness\n</system-reminder>\n", {}, "water the pears"),
+    ("what does </system-reminder> close?", {}, "what does </system-reminder> close?"),
+    ("A background task finished.\n<task-notification>\n<task-id>b1</task-id>\n</task-notification>", {}, None),
+    ("Why this?\n<task-notification>x</task-notification>", {"origin": {"kind": "human"}}, "Why this?\n<task-notification>x</task-notification>"),
+    ("what is a <task-notification>?", {}, "what is a <task-notification>?"),
+    ("count the hives", {"turnOrigin": "task_notification"}, None),
+    ("count the hives", {"turnOrigin": "auto_continuation"}, None),
+    ("count the hives", {"turnOrigin": "sdk"}, "count the hives"),
+    ("<new-gate>is painted</new-gate>", {}, "<new-gate>is painted</new-gate>"),
+])
+def test_who_speaks(content: str, fields: dict[str, Any], said: Optional[str], tmp_path: Path) -> None:
+    session = Session()
+    session.row("user", content, **fields)
+    prompt = cc.prompt_of(cc.read_transcript(str(session.write(tmp_path))).records[0])
+    assert (prompt and prompt.text) == said
+
+
+@pytest.mark.parametrize(("said", "detail", "flag", "failed", "denied"), [
+    ("<tool_use_error>String to replace not found</tool_use_error>", None, None, True, False),
+    ("String to replace not found", "Error: String to replace not found", None, True, False),
+    ("the word Error: stands in a page", {"stdout": "Error: not mine"}, None, False, False),
+    ("<tool_use_error>only quoted</tool_use_error>", None, False, False, False),
+    (REFUSAL + " To tell you how to proceed, the user said:\nthe other one", None, True, True, True),
+    ([{"type": "text", "text": REFUSAL}], "Error: " + REFUSAL, True, True, True),
+    (REFUSAL, None, None, False, False),
+    ("fine", None, None, False, False),
+])
+@pytest.mark.parametrize("eager", [None, cc.LINKS_ONLY, cc.WHOLE])
+def test_a_failure_or_refusal_said_in_words(
+    said: Any, detail: Any, flag: Optional[bool], failed: bool, denied: bool, eager: Optional[int], tmp_path: Path
+) -> None:
+    session = Session()
+    session.row("user", "paint the gate")
+    session.call("Edit", {"file_path": "/home/ada/orchard/gate.py", "old_string": "a", "new_string": "b"}, said, detail, flag)
+    joined = cc.read_conversation(cc.read_transcript(str(session.write(tmp_path)), eager)).exchanges[0].calls[0]
+    assert (joined.failed, joined.denied) == (failed, denied)
+
+
+def test_a_refusal_without_a_detail_gives_its_reason(report: Callable[[Session], ElementTree.Element]) -> None:
+    session = Session()
+    session.row("user", "paint the gate")
+    session.call("Edit", {"file_path": "/home/ada/orchard/wall.py"}, REFUSAL + " To tell you how to proceed, the user said:\nnot the wall", None, True)
+    session.call("AskUserQuestion", {"questions": [{"question": "Which red?"}]}, REFUSAL, "User rejected tool use", True)
+    xml = report(session)
+    assert [found.text for found in xml.iter("decision")] == ["not the wall -- Edit: /home/ada/orchard/wall.py", "AskUserQuestion: Which red?"]
+    assert not list(xml.iter("edited"))
+
+
+def test_an_answer_with_a_note_of_the_persons_own(report: Callable[[Session], ElementTree.Element]) -> None:
+    session = Session()
+    session.row("user", "plan the harvest")
+    detail = {"answers": {"Which rows?": "East, West"}, "annotations": {"Which rows?": {"notes": "not before Sunday"}}}
+    session.call("AskUserQuestion", {"questions": [{"question": "Which rows?"}]}, "User has answered", detail)
+    assert [found.text for found in report(session).iter("decision")] == ["East, West <- Which rows?; not before Sunday <- Which rows?"]
+
+
+def test_tasks_are_known_by_the_number_that_the_result_names(report: Callable[[Session], ElementTree.Element]) -> None:
+    session = Session()
+    session.row("user", "plan the harvest")
+    session.call("TodoWrite", {"todos": [{"content": "old list", "status": "completed"}]})
+    session.call("TaskCreate", {"subject": "pick"}, "Task #1 created successfully: pick")
+    session.call("TaskCreate", {"subject": "press"}, "Task #2 created successfully: press")
+    session.call("TaskUpdate", {"taskId": "1", "status": "completed"})
+    session.call("TaskUpdate", {"taskId": "2", "status": "in_progress"})
+    session.call("TaskUpdate", {"taskId": "2", "status": "deleted"}, "Task not found", {"success": False, "error": "Task not found"})
+    assert [(found.get("status"), found.text) for found in report(session).iter("task")] == [("in_progress", "press")]
+
+
+@pytest.mark.parametrize(("command", "pushes"), [
+    ("git push", True), ("cd x && git -C ../y push -u origin main", True), ("git commit -m 'later' && git push", True), ("git --no-pager push -n", False),
+    ("echo 'git push later' > notes", False), ("git stash push", False), ("git push --dry-run", False), ("git log --grep=push", False),
+    ("git commit -F - <<'EOF'\nsay why git push waits\nEOF", False),
+])
+def test_what_is_a_push(command: str, pushes: bool, report: Callable[[Session], ElementTree.Element]) -> None:
+    session = Session()
+    session.row("user", "send it")
+    session.call("Bash", {"command": command}, "")
+    assert [found.get("kind") for found in report(session).iter("outcome")] == ["push"] * pushes
+
+
+def test_lines_of_a_new_file_and_the_words_of_an_agent(report: Callable[[Session], ElementTree.Element]) -> None:
+    session = Session()
+    session.row("user", "note the hives")
+    session.call("Write", {"file_path": "/home/ada/orchard/hives.txt", "content": "east\nwest\n"})
+    session.call("Task", {"description": "count", "prompt": "Count them"}, "There are 7.\nagentId: a1b2 (use SendMessage with it)\n<usage>total_tokens: 9</usage>")
+    xml = report(session)
+    assert [(found.get("added"), found.text) for found in xml.iter("edited")] == [("2", "hives.txt")]
+    assert [found.find("asked").tail for found in xml.iter("subagent")] == ["There are 7."]  # type: ignore[union-attr]
