@@ -12,7 +12,7 @@ import cc_transcript as cc
 import pytest
 from conftest import ROOT
 
-COMPACT = ROOT / "skills/cc-compact/compact_session.py"
+COMPACT, FORK = ROOT / "skills/cc-compact/compact_session.py", ROOT / "skills/cc-fork/fork_session.py"
 SESSION = "77aaaaaa-0000-4000-8000-000000000001"
 REFUSAL = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the new_string was NOT written to the file)."
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
@@ -149,3 +149,37 @@ def test_lines_of_a_new_file_and_the_words_of_an_agent(report: Callable[[Session
     xml = report(session)
     assert [(found.get("added"), found.text) for found in xml.iter("edited")] == [("2", "hives.txt")]
     assert [found.find("asked").tail for found in xml.iter("subagent")] == ["There are 7."]  # type: ignore[union-attr]
+
+
+def test_an_error_after_the_agents_words_is_how_it_ended(report: Callable[[Session], ElementTree.Element]) -> None:
+    session = Session()
+    session.row("user", "paint the gate")
+    session.row("assistant", [{"type": "text", "text": "The first coat is on."}])
+    session.row("assistant", [{"type": "text", "text": "API Error: 529"}], isApiErrorMessage=True)
+    xml = report(session)
+    assert (xml.findtext(".//ended"), xml.findtext(".//final-agent-message")) == ("with an API error", "The first coat is on.")
+    session.row("assistant", [{"type": "text", "text": "So is the second."}])
+    assert report(session).findtext(".//ended") == "awaiting the user"
+
+
+def test_words_beside_a_result_that_answers_no_call_are_in_the_copy(tmp_path: Path, run_script: Run) -> None:
+    session = Session()
+    session.row("user", [{"type": "tool_result", "tool_use_id": "toolu_lost", "content": "lost"}, {"type": "text", "text": "go on with the gate"}])
+    session.row("assistant", [{"type": "text", "text": "It is red."}])
+    done = run_script(FORK, "--file", str(session.write(tmp_path)), "--exact")
+    assert (done.returncode, done.stderr) == (0, b"")
+    copy = ElementTree.fromstring(done.stdout).findtext(".//file") or ""
+    rows = [json.loads(line) for line in Path(copy).read_text(encoding="utf-8").splitlines()]
+    assert [block["text"] for row in rows if "message" in row for block in row["message"]["content"]] == ["go on with the gate", "It is red."]
+
+
+def test_a_copy_masks_what_stands_under_a_telling_name(tmp_path: Path, run_script: Run) -> None:
+    session = Session()
+    session.row("user", "fetch the prices")
+    session.call("mcp__web__get", {"headers": {"Authorization": "Basic " + "Zq7Zq7Zq7", "Accept": "text/html"}, "password": "hunter2" + "hunter2"})
+    session.row("assistant", [{"type": "text", "text": "Fetched with Bearer " + "Zq7Zq7Zq7Zq7"}])
+    done = run_script(FORK, "--file", str(session.write(tmp_path)), "--exact", "--redact")
+    rows = [json.loads(line) for line in Path(ElementTree.fromstring(done.stdout).findtext(".//file") or "").read_text(encoding="utf-8").splitlines()]
+    given = next(block["input"] for row in rows if "message" in row for block in row["message"]["content"] if isinstance(block, dict) and block["type"] == "tool_use")
+    assert given == {"headers": {"Authorization": "[masked: authorization]", "Accept": "text/html"}, "password": "[masked: secret]"}
+    assert "Fetched with Bearer [masked: bearer token]" in json.dumps(rows)

@@ -452,7 +452,8 @@ def how_it_ended(conversation: cc.Conversation) -> str:
     exchange = conversation.exchanges[-1]
     if exchange.interrupted:
         return "interrupted by the user"
-    if exchange.errors and not exchange.replies:
+    last_turn = next(record for record in reversed(conversation.happened) if record.kind in cc.TURNS)
+    if exchange.errors and (last_turn.api_error or not exchange.replies):
         return "with an API error"
     unanswered = [joined for joined in exchange.calls if joined.result is None]
     if unanswered:
@@ -594,7 +595,8 @@ class Layout:
 
     def cost_line(self, last: Optional[float]) -> str:
         """What going on with the old session would cost: the tokens its last answer read, and whether a cache can still hold them."""
-        used = next((tokens for record in reversed(self.conversation.live) if not cc.is_synthetic(record) and (tokens := record.usage)), None)
+        answers = (record for record in reversed(self.conversation.live) if not cc.is_synthetic(record))
+        used = next((tokens for record in answers if (tokens := record.usage) and tokens.context), None)
         if not used:
             return ""
         cold = last is None or self.now - last > 3600

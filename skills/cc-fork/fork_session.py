@@ -363,7 +363,7 @@ def by_record(answers: list[Answered]) -> Iterator[tuple[cc.Record, tuple[Option
 
 
 def mapped(value: Any, change: Callable[[str], str], names: bool = False) -> Any:
-    """A JSON value with every text changed, but for the data of pictures; with `names` the keys as well."""
+    """A JSON value with every text changed, but for the data of pictures; with `names` the keys as well, which then say what stands under them."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, list):
@@ -376,7 +376,7 @@ def mapped(value: Any, change: Callable[[str], str], names: bool = False) -> Any
         name = change(key) if names else key
         while name in found:  # two keys that are the same once they are masked
             name += "'"
-        found[name] = item if key in kept else mapped(item, change, names)
+        found[name] = item if key in kept else cc.mask_named(key, item) if names and isinstance(item, str) else mapped(item, change, names)
     return found
 
 
@@ -1113,14 +1113,16 @@ class Words(NamedTuple):
     prompts: int
 
 
-def words(records: Iterable[cc.Record], shown: Callable[[str], str]) -> Words:
+def words(records: Sequence[cc.Record], shown: Callable[[str], str]) -> Words:
     """Gather what is said."""
     found = Words([], Counter(), 0)
     prompts = 0
+    calls = {call.id for record in records for call in record.own_calls}
     for record in records:
         if record.api_error or not (record.kind in ("user", "assistant") or record.queued):
             continue
-        is_prompt = record.kind != "assistant" and cc.prompt_of(record) is not None
+        loose = calls.isdisjoint([result.call_id for result in record.own_results])
+        is_prompt = record.kind != "assistant" and cc.prompt_of(record, loose) is not None
         prompts += is_prompt
         for text in map(shown, record.texts()):
             said = ("assistant" if record.kind == "assistant" else "user", (PICTURE_NOTE.sub("", text) if PICTURE_HINT in text else text).strip())

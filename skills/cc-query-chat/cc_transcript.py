@@ -976,11 +976,14 @@ def command_line(text: str) -> str:
     return f"/{name[1].lstrip('/')} {args[1].strip() if args else ''}".strip()
 
 
-def prompt_of(record: Record) -> Optional[Prompt]:
-    """What the person said in this record, None where nobody did. The one place that knows what a prompt is (format.md 3)."""
+def prompt_of(record: Record, loose: bool = False) -> Optional[Prompt]:
+    """What the person said in this record, None where nobody did. The one place that knows what a prompt is (format.md 3).
+
+    `loose` is whether the results in it, if any, answer no call: then words beside them are a prompt of their own.
+    """
     if not (record.kind == "user" or record.queued) or record.sidechain or record.meta or record.summary or record.origin not in ("", "human"):
         return None
-    if record.own_results:
+    if record.own_results and not loose:
         return None
     parts = [strip_envelopes(text) for text in record.texts() if record.origin or not LATE_NOTICE.match(text)]
     text = "\n".join(part for part in parts if part.strip())
@@ -1534,6 +1537,7 @@ SECRETS = (  # patterns are compiled when a hint is met: most texts hold none
         r"(?:(?:Bearer|Basic|Token|Digest)\s+[^\s\"',;]{6,}"
         r"|(?=[^\s\"',;]{0,200}[0-9]|[^\s\"',;]{16})[^\s\"',;]{6,})",  # "authorization: required" is prose
     ),
+    Secret("bearer token", ("bearer",), r"(?i)(?P<keep>\bBearer\s+)(?!\[masked)(?=[\w.~+/=-]{0,200}[0-9])[\w.~+/=-]{12,}"),
     Secret("password in URL", ("://",), r"(?i)(?P<keep>\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{0,100}:)[^\s/\"'<>]{1,200}(?=@)"),
     Secret(
         "api key",
@@ -1580,6 +1584,12 @@ def mask(text: str) -> str:
         if (assigns or secret.kind not in ASSIGNED) and any(hint in lowered for hint in secret.hints):
             text = re.sub(secret.pattern, lambda found, kind=secret.kind: f"{found.groupdict().get('keep') or ''}[masked: {kind}]", text)  # type: ignore[misc]
     return text
+
+
+def mask_named(name: str, text: str) -> str:
+    """The same of a text that stands under a name, as the value of a header or a field: the name tells what it is."""
+    masked, pair = mask(text), mask(f"{name}: {text}")
+    return pair[len(name) + 2 :] if masked == text and pair.startswith(f"{name}: [masked") else masked
 
 
 def clean(text: str) -> str:
