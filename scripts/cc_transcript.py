@@ -572,7 +572,7 @@ def narrow(transcript: Transcript, offset: int, size: int, fields: dict[str, Any
         attachment = mapping(get("attachment"))
         record.subtype = intern_string(attachment.get("type"))
         if record.subtype == "queued_command":
-            record.queued = attachment.get("commandMode") == "prompt"
+            record.queued, record.meta = attachment.get("commandMode") == "prompt", attachment.get("isMeta") is True
             record.origin = string(mapping(attachment.get("origin")).get("kind"))
             record.take_blocks(attachment.get("prompt"))
     elif kind == "system":
@@ -2082,7 +2082,7 @@ def serve(parser: Parser, job: Callable[[argparse.Namespace], str], argv: Option
     except Refusal as refusal:
         unwritten = write_report(parser.prog, refusal.report) if isinstance(refusal, Unfinished) else 0
         if not unwritten:
-            write_complaint(f"{parser.prog}: {cut(' '.join(clean(str(refusal)).split()), 1500)}\n")
+            write_complaint(f"{parser.prog}: {cut(' '.join(mask(clean(str(refusal))).split()), 1500)}\n")
         return 1
     finally:
         gc.freeze()  # else the interpreter would look for circles in all of it once more before it ends

@@ -183,3 +183,41 @@ def test_a_copy_masks_what_stands_under_a_telling_name(tmp_path: Path, run_scrip
     given = next(block["input"] for row in rows if "message" in row for block in row["message"]["content"] if isinstance(block, dict) and block["type"] == "tool_use")
     assert given == {"headers": {"Authorization": "[masked: authorization]", "Accept": "text/html"}, "password": "[masked: secret]"}
     assert "Fetched with Bearer [masked: bearer token]" in json.dumps(rows)
+
+
+def test_a_list_that_only_the_detail_holds_and_an_agent_still_at_work(report: Callable[[Session], ElementTree.Element]) -> None:
+    session = Session()
+    session.row("user", "plan the harvest")
+    session.call("TodoWrite", "unreadable", detail={"oldTodos": [], "newTodos": [{"content": "pick", "status": "pending"}]})
+    session.call("Agent", {"description": "count"}, "Async agent launched successfully.", {"isAsync": True, "status": "async_launched", "agentId": "a1"})
+    xml = report(session)
+    assert [found.text for found in xml.iter("task")] == ["pick"]
+    assert [found.find("asked").tail for found in xml.iter("subagent")] == ["(still at work when the session ended)"]  # type: ignore[union-attr]
+
+
+def test_a_refusal_masks_the_titles_that_it_names(config: Path, run_script: Run) -> None:
+    folder = config / "projects/-home-ada-orchard"
+    folder.mkdir(parents=True)
+    session = Session()
+    session.row("user", "use sk-" + "ant-api03-" + "Zq7" * 20)
+    session.write(folder)
+    done = run_script(COMPACT, "no such title")
+    assert (done.returncode, b"Zq7Zq7" in done.stderr, b"[masked: api key]" in done.stderr) == (1, False, True)
+
+
+@pytest.mark.parametrize("options", [(), ("--exact",)])
+def test_a_queued_text_that_the_client_marks_as_its_own(options: tuple[str, ...], tmp_path: Path, run_script: Run) -> None:
+    session = Session()
+    session.row("user", "water the pears")
+    for prompt, marks in (("from the harness", {"isMeta": True}), ("and the plums", {})):
+        at = len(session.lines)
+        row = json.loads(session.lines[0])
+        row.update(type="attachment", uuid=f"77000000-0000-4000-8000-{at:012d}", parentUuid=f"77000000-0000-4000-8000-{at - 1:012d}",
+                   attachment={"type": "queued_command", "prompt": prompt, "commandMode": "prompt", **marks})
+        del row["message"]
+        session.lines.append(json.dumps(row, separators=(",", ":")))
+    session.row("assistant", [{"type": "text", "text": "Both are watered."}])
+    path = session.write(tmp_path)
+    conversation = cc.read_conversation(cc.read_transcript(str(path)))
+    assert [exchange.prompt.text for exchange in conversation.exchanges] == ["water the pears", "and the plums"]
+    assert run_script(FORK, "--file", str(path), *options).returncode == 0

@@ -223,7 +223,10 @@ def open_tasks(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> tuple[list[Ent
         if joined.failed:
             continue
         if call.name == "TodoWrite":
-            todos = [cc.mapping(todo) for todo in cc.array(cc.mapping(call.input).get("todos"))]
+            given = cc.array(cc.mapping(call.input).get("todos"))
+            if not given and joined.result:
+                given = cc.array(cc.mapping(joined.result.read().detail).get("newTodos"))
+            todos = [cc.mapping(todo) for todo in given]
             listed = {f"todo{at}": (cc.string(todo.get("content")), cc.string(todo.get("status")), exchange.n) for at, todo in enumerate(todos)}
         elif call.name == "TaskCreate" and joined.result:
             output = joined.result.read()
@@ -313,6 +316,8 @@ def last_words(joined: cc.JoinedCall) -> str:
     if joined.result is None:
         return "(no answer)"
     output = joined.result.read()
+    if cc.mapping(output.detail).get("status") == "async_launched":
+        return "(still at work when the session ended)"
     texts = [cc.string(cc.mapping(block).get("text")) for block in cc.array(cc.mapping(output.detail).get("content"))]
     return next((text for text in reversed(texts) if text.strip()), "") or AGENT_TRAILER.sub("", output.text) or "(no answer)"
 
