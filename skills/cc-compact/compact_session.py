@@ -318,7 +318,8 @@ def last_words(joined: cc.JoinedCall) -> str:
     output = joined.result.read()
     if cc.mapping(output.detail).get("status") == "async_launched":
         return "(still at work when the session ended)"
-    texts = [cc.string(cc.mapping(block).get("text")) for block in cc.array(cc.mapping(output.detail).get("content"))]
+    content = cc.mapping(output.detail).get("content")
+    texts = [content] if isinstance(content, str) else [cc.string(cc.mapping(block).get("text")) for block in cc.array(content)]
     return next((text for text in reversed(texts) if text.strip()), "") or AGENT_TRAILER.sub("", output.text) or "(no answer)"
 
 
