@@ -679,7 +679,7 @@ CONTENT, NEXT_BLOCK = b'"content":[', b'},{"type":"'
 ANSWER_LINK, ATTACHMENT_LINK = b',"type":"assistant","uuid":"', b',"type":"attachment","uuid":"'
 TAIL_BYTES = 1_024  # where a record's place in the world stands, and what a short record glued to a line's end begins with
 BLOCK_TAIL = 256  # where a result block's flag and id stand, behind its content
-SPOKEN_DETAIL = b'"toolUseResult":"'
+DETAIL = b'"toolUseResult":'
 SIDE_TAILS = (b'"gitBranch":', b'"parentUuid":', b'Title":', b'"agentName":', b'"leafUuid":')  # of every record that counts
 
 
@@ -776,8 +776,8 @@ def take_result(record: Record, data: bytes, start: int, end: int, call: Optiona
     tail = end if failed else max(end, len(data) - TAIL_BYTES)  # a refusal is marked as an error, too
     if data.find(b'"toolDenialKind"', tail) >= 0 or data.find(REFUSED.encode() if failed else FAILED.encode(), start, start + BLOCK_TAIL) >= 0:
         return False
-    detail = data.find(SPOKEN_DETAIL, end) + len(SPOKEN_DETAIL)  # one look at what may be long
-    if detail > end and data.startswith(b"User rejected" if ending[1] else (b"User rejected", b"Error: "), detail):
+    detail = data.find(DETAIL, end) + len(DETAIL)
+    if detail > end and data.startswith(b'"User rejected' if ending[1] else (b'"User rejected', b'"Error: '), detail):
         return False
     record.known_blocks = record.own_results = (Result((call or ending[2]).decode("utf-8", "replace"), failed, record),)
     return True
