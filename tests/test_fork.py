@@ -328,6 +328,16 @@ def test_usage_says_what_the_copy_holds(fork: Fork, place: Callable[..., Path]) 
     assert set(exact) == {990_000}
 
 
+def test_what_goes_from_a_row_that_is_not_cut_weighs_nothing(fork: Fork, place: Callable[..., Path]) -> None:
+    """Thinking beside a text goes from the last exchanges as well, and a result that no call takes along from beside its words."""
+    thinking = {"type": "thinking", "thinking": "plum " * 8_000, "signature": "c2ln"}
+    stray = user([{"type": "tool_result", "tool_use_id": "toolu_x", "content": "pear " * 8_000}, said("[Request interrupted by user]")])
+    made = fork(place(rows_of(user("first"), agent(thinking, said("one")), stray, agent(said("two")))))
+    context = made.report.find("context")
+    assert context is not None and int(context.attrib["tokens-after"]) < 100 and int(context.attrib["tokens-saved"]) > 15_000
+    assert made.chain()[-1]["message"]["usage"]["input_tokens"] < 13_100
+
+
 def test_a_copy_of_a_copy_is_cut_no_further(fork: Fork, place: Callable[..., Path]) -> None:
     first = fork(place(long_session()), "--keep-last", "0")
     assert fork(first.path, "--keep-last", "0").results() == first.results()

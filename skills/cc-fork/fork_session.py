@@ -518,9 +518,8 @@ class Copier:
     def row(self, piece: Piece) -> Optional[Json]:
         """The row of a record, None where nothing of it is left."""
         fields = piece.record.fields() or stand_in(piece)
-        before = sent_size(fields)
         if not piece.part and piece.record.uuid in self.plan.live:
-            self.tally.before += before
+            self.tally.before += sent_size(fields)
         fields = self.shown(fields)
         row: Json = {"parentUuid": None, "isSidechain": False, **fields}
         row.update(parentUuid=None, isSidechain=False)
@@ -539,8 +538,7 @@ class Copier:
         if row.get("type") == "assistant":
             row["requestSessionId"] = cc.string(fields.get("requestSessionId")) or earlier_session(fields) or self.identity.source
         row["forkedFrom"] = {"sessionId": self.identity.source, "messageUuid": piece.record.uuid}
-        is_same = piece.whole and not piece.ids and row.get("type") == fields.get("type") and not self.options.redact
-        self.count(row, before if is_same else sent_size(row))
+        self.count(row, sent_size(row))
         return self.placed(row)
 
     def shown(self, fields: Json) -> Json:
