@@ -355,6 +355,25 @@ def test_pictures_become_notes(fork: Fork, place: Callable[..., Path]) -> None:
     assert fork(place(given), "--keep-last", "1", "--keep-images").blocks("image") == [PICTURE]
 
 
+def test_a_detail_of_a_kept_picture_is_whole(fork: Fork, place: Callable[..., Path]) -> None:
+    shown = {"type": "image", "file": {"base64": "iVBORw0KGgo" * 300, "type": "image/png", "originalSize": 2_475}}
+    given = rows_of(user("look"), agent(call("t1", "Read", file_path="/a.png")), {**result("t1", [PICTURE]), "toolUseResult": shown}, agent(said("seen")))
+    assert [row["toolUseResult"] for row in fork(place(given), "--keep-last", "0", "--keep-images").chain() if "toolUseResult" in row] == [shown]
+    assert "iVBORw0KGgo" not in fork(place(given), "--keep-last", "0").path.read_text()
+
+
+@pytest.mark.parametrize("way", [["--keep-last", "0"], ["--exact"], ["--redact", "--keep-last", "0"]], ids=" ".join)
+@pytest.mark.parametrize("opening, closing", ["[]", "{}"])
+def test_a_record_nested_as_deeply_as_json_takes_it(fork: Fork, place: Callable[..., Path], opening: str, closing: str, way: list[str]) -> None:
+    """In a call's input and in a result's detail: 980 levels are what json reads here."""
+    levels = 900
+    deep = (opening + ('"a":' if opening == "{" else "")) * levels + '"core"' + closing * levels
+    given = rows_of(user("do it"), agent(call("t1", v="DEEP", long="x" * 5_000)), {**result("t1", "y" * 5_000), "toolUseResult": {"v": "DEEP"}}, agent(said("done")))
+    copy = fork(place(given.replace(b'"DEEP"', deep.encode())), *way)
+    assert copy.path.read_bytes().count(b'"v":' + deep.encode()) == 2
+    assert bool(copy.report.findall("dropped")) == ("--exact" not in way)
+
+
 def test_queued_prompts_become_rows_of_the_person(fork: Fork, place: Callable[..., Path]) -> None:
     copy = fork(place(case("40-*/session.jsonl")))
     assert not [row for row in copy.chain() if row["type"] == "attachment" and row["attachment"]["type"] == "queued_command" and row["attachment"].get("commandMode") == "prompt"]

@@ -362,28 +362,30 @@ def by_record(answers: list[Answered]) -> Iterator[tuple[cc.Record, tuple[Option
 # --------------------------------------------------------------------------------------------------------------- slimming
 
 
-def mapped(value: Any, change: Callable[[str], str], names: bool = False) -> Any:
-    """A JSON value with every text changed, but for the data of pictures; with `names` the keys as well."""
+def mapped(value: Any, change: Callable[[str], str], names: bool = False, blank: Sequence[str] = ()) -> Any:
+    """A JSON value with every text changed, but for the data of pictures; with `names` the keys as well. Texts under a key of `blank`
+    become empty."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, list):
-        return [mapped(item, change, names) for item in value]
+        items = []
+        for item in value:  # one frame a level, so that what could be parsed can be mapped
+            items.append(change(item) if isinstance(item, str) else mapped(item, change, names, blank))
+        return items
     if not isinstance(value, dict):
         return value
-    kept = DATA_KEYS if is_picture_source(value) else ()
+    kind = cc.string(value.get("type"))
+    kept = DATA_KEYS if kind == "base64" or "/" in kind else ()  # by their type, objects that hold a picture's data
     found: Json = {}
     for key, item in value.items():
         name = change(key) if names else key
         while name in found:  # two keys that are the same once they are masked
             name += "'"
-        found[name] = item if key in kept else mapped(item, change, names)
+        if key in blank and isinstance(item, str):
+            found[name] = ""
+        else:
+            found[name] = item if key in kept else mapped(item, change, names, blank)
     return found
-
-
-def is_picture_source(value: Json) -> bool:
-    """Whether an object is what holds a picture's data: its type is base64, or a media type."""
-    kind = cc.string(value.get("type"))
-    return kind == "base64" or "/" in kind
 
 
 def redacted(fields: Json) -> Json:
@@ -409,6 +411,8 @@ class Slimmer:
 
     def cut(self, text: str) -> str:
         """`text` within the limit, with the command that shows the whole."""
+        if len(text) <= self.limit // 2:
+            return text
         return cc.cut(text, self.limit, f" by cc-fork; whole: /cc-query-chat --chat {self.source} --turn {self.turn}")
 
     def block(self, block: Json) -> Json:
@@ -456,22 +460,11 @@ class Slimmer:
 
     def detail(self, detail: Any) -> Any:
         """A result's detail for the screen with the same cuts, None where even so it is too long."""
-        slim = self.plain_detail(detail)
+        slim = mapped(detail, self.cut, blank=() if self.keep_images else DATA_KEYS)
         if text_size(slim) <= DETAIL_FACTOR * max(self.limit, 500):
             return slim
         self.tally.drop("details for the screen")
         return None
-
-    def plain_detail(self, value: Any) -> Any:
-        """A value with its texts cut, and the data of pictures gone."""
-        if isinstance(value, str):
-            return self.cut(value)
-        if isinstance(value, list):
-            return [item if isinstance(item, str) and len(item) <= self.limit // 2 else self.plain_detail(item) for item in value]
-        if isinstance(value, dict):
-            dropped = () if self.keep_images else DATA_KEYS
-            return {key: "" if key in dropped and isinstance(item, str) else self.plain_detail(item) for key, item in value.items()}
-        return value
 
 
 # ------------------------------------------------------------------------------------------------------------------ rows
