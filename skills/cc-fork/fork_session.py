@@ -28,7 +28,8 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import count as count_from
+from itertools import count, groupby
+from operator import itemgetter
 from typing import IO, Any, NamedTuple, Optional, Union
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -50,26 +51,17 @@ INTERRUPTED = (  # the client's own words for a call at the end that has no resu
 )
 MISSING = "[Tool result missing due to internal error]"  # the same for one in the middle, where other calls of its answer have theirs (measured)
 UNREADABLE = "[This output is damaged in the session that this copy was made from, and is lost.]"
+PICTURES = ("image", "document")  # kinds of blocks
 PICTURE_HINT = "left out by cc-fork"
 PICTURE_NOTE = re.compile(r"\[image\] \([^()]*, left out by cc-fork\)")
-ANNOUNCED = frozenset(  # attachments that the client makes anew when they are missing, or that only its own records need (measured)
-    (
-        "environment",
-        "model",
-        "date",
-        "session_context",
-        "remote_session_change",
-        "deferred_tools_delta",
-        "deferred_tools_record",
-        "agent_listing_delta",
-        "skill_listing",
-        "prompt_snapshot",
-        "command_permissions",
-        "task_reminder",
-    )
-)
+# fmt: off
+ANNOUNCED = frozenset((  # attachments that the client makes anew when they are missing, or that only its own records need (measured)
+    "environment", "model", "date", "session_context", "remote_session_change", "deferred_tools_delta", "deferred_tools_record",
+    "agent_listing_delta", "skill_listing", "prompt_snapshot", "command_permissions", "task_reminder",
+))
+# fmt: on
 FILE_ATTACHMENTS = frozenset(("file", "directory", "edited_text_file"))  # what a tool would have read, cut like its output
-DROPPED_FIELDS = frozenset(("session_id", "sessionKind", "forkedFrom", "requestSessionId"))  # as /branch does
+OWN_FIELDS = frozenset(("parentUuid", "isSidechain", "session_id", "sessionKind", "forkedFrom", "requestSessionId"))  # never the source's
 DATA_KEYS = ("data", "base64")  # of a picture
 KEPT_NAMES = ("type", "uuid", "parentUuid", "sessionId", "timestamp", "cwd")  # what the client finds a row by
 PLACE_FIELDS = ("userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch", "slug")  # the same on every row of a session
@@ -85,14 +77,14 @@ class Piece(NamedTuple):
     """A record that goes into the copy, or a part of one: where two answers share a row of results, it is parted.
 
     `turn` is the number of its exchange in the source; `whole` whether nothing in it is cut; `ids` what its calls (of an assistant row)
-    or results (of a user row) are called in the copy, one after the other, None where one goes; `thinking` whether its thinking stays;
+    or results (of a user row) are called in the copy, by their place among them, the others go; `thinking` whether its thinking stays;
     `part` counts from 0.
     """
 
     record: cc.Record
     turn: int
     whole: bool
-    ids: tuple[Optional[str], ...]
+    ids: dict[int, str]
     thinking: bool
     part: int
 
@@ -108,14 +100,12 @@ class Made(NamedTuple):
 class Plan(NamedTuple):
     """What the copy will hold, in order, and what of the source it comes from.
 
-    `said` are the records whose words must be in it; `summary` is the text that stands for those before, empty where nothing does;
-    `untouched` the uuids of those records that nothing may be cut from; `left_out` how many exchanges were; `live` the uuids of what
-    the source would send now, and `rest` those of these records that are not copied at all.
+    `said` are the records whose words must be in it; `untouched` the uuids of those that nothing may be cut from; `left_out` how many
+    exchanges were; `live` the uuids of what the source would send now, and `rest` those of these records that are not copied at all.
     """
 
     pieces: list[Union[Piece, Made]]
     said: list[cc.Record]
-    summary: str
     untouched: frozenset[str]
     left_out: int
     live: frozenset[str]
@@ -126,14 +116,14 @@ class Tally:
     """What was dropped: by kind how often, and how many bytes of the context that saved; and sizes in bytes of context."""
 
     def __init__(self) -> None:
-        self.counts: dict[str, int] = {}
-        self.saved: dict[str, int] = {}
+        self.counts: Counter[str] = Counter()
+        self.saved: Counter[str] = Counter()
         self.before = self.after = 0
 
-    def drop(self, kind: str, context: int = 0, count: int = 1) -> None:
-        """Note `count` things of a kind as dropped, `context` bytes of the context in all."""
-        self.counts[kind] = self.counts.get(kind, 0) + count
-        self.saved[kind] = self.saved.get(kind, 0) + context
+    def drop(self, kind: str, context: int = 0, times: int = 1) -> None:
+        """Note that something of a kind was dropped so many times, `context` bytes of the context in all."""
+        self.counts[kind] += times
+        self.saved[kind] += context
 
 
 def text_size(value: object) -> int:
@@ -141,7 +131,7 @@ def text_size(value: object) -> int:
     if isinstance(value, str):
         return len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
     if isinstance(value, dict):
-        if value.get("type") in ("image", "document") and "source" in value:
+        if value.get("type") in PICTURES and "source" in value:
             return PICTURE_BYTES
         value = value.values()
     elif not isinstance(value, list):
@@ -237,10 +227,10 @@ def carried(records: list[cc.Record], exact: bool, tally: Tally) -> list[cc.Reco
 
 
 class Answered(NamedTuple):
-    """A call, the result that belongs to it (None: it never came) with its place among the results of its row, and the call's id in the copy."""
+    """A call, the row that holds its result (None: it never came), the result's place among those of the row, and the call's id in the copy."""
 
     call: cc.Call
-    result: Optional[cc.Result]
+    row: Optional[cc.Record]
     place: int
     id: str
 
@@ -250,37 +240,19 @@ def answered_calls(records: list[cc.Record]) -> dict[str, list[Answered]]:
 
     An id that is used again gets one of its own: the API refuses a second result for one call.
     """
-    waiting: dict[str, deque[tuple[cc.Result, int]]] = {}
+    waiting: defaultdict[str, deque[tuple[cc.Record, int]]] = defaultdict(deque)
     for record in sorted((record for record in records if record.kind == "user"), key=lambda record: record.line):
         for place, result in enumerate(record.results()):
-            waiting.setdefault(result.call_id, deque()).append((result, place))
+            waiting[result.call_id].append((record, place))
     used: set[str] = set()
-    found: dict[str, list[Answered]] = {}
+    found: dict[str, list[Answered]] = {record.uuid: [] for record in records}
     for record in records:
         for call in record.calls() if record.kind == "assistant" else ():
-            results = waiting.get(call.id) if call.id else None
-            given = results.popleft() if results else None
-            fresh = call.id if call.id not in used else next(name for name in names_like(call.id) if name not in used)
+            row, place = waiting[call.id].popleft() if call.id and waiting[call.id] else (None, 0)
+            fresh = call.id if call.id not in used else next(name for n in count(2) if (name := f"{call.id}{SUFFIX}{n}") not in used)
             used.add(fresh)
-            found.setdefault(record.uuid, []).append(Answered(call, given[0] if given else None, given[1] if given else 0, fresh))
+            found[record.uuid].append(Answered(call, row, place, fresh))
     return found
-
-
-def names_like(call: str) -> Iterator[str]:
-    """The ids that a call gets where its own is taken."""
-    return (f"{call}{SUFFIX}{n}" for n in count_from(2))
-
-
-def answer_groups(records: list[cc.Record]) -> Iterator[list[cc.Record]]:
-    """`records` with the rows of one answer together, every other record by itself."""
-    group: list[cc.Record] = []
-    for record in records:
-        if group and not (record.kind == "assistant" and record.message_id and record.message_id == group[0].message_id):
-            yield group
-            group = []
-        group.append(record)
-    if group:
-        yield group
 
 
 class Pairing:
@@ -290,26 +262,25 @@ class Pairing:
         self.records, self.turns, self.tally, self.exact = records, turns, tally, exact
         self.whole = {record.uuid for record in records[whole_from:]}
         self.answers = answered_calls(records)
-        self.taken = {answer.result.record.uuid for answers in self.answers.values() for answer in answers if answer.result}
+        self.taken = {answer.row.uuid for answers in self.answers.values() for answer in answers if answer.row}
         self.parts: defaultdict[str, int] = defaultdict(int)
         self.pieces: list[Union[Piece, Made]] = []
         self.turn = 0
 
     def lay_out(self) -> list[Union[Piece, Made]]:
         """All pieces in order."""
-        last = max((at for at, record in enumerate(self.records) if record.kind == "assistant" or is_spoken(record)), default=0)
-        at = 0
-        for group in answer_groups(self.records):
-            at += len(group)
+        last = next((record for record in reversed(self.records) if record.kind == "assistant" or is_spoken(record)), None)
+        for _, rows in groupby(self.records, key=lambda record: record.message_id or record.uuid):
+            group = list(rows)
             if group[0].kind == "assistant":
-                self.add_answer(group, at > last)
+                self.add_answer(group, group[-1] is last)
             elif not group[0].results():
-                self.add(group[0], (), True)
-            else:
+                self.add(group[0], {}, True)
+            elif group[0].uuid not in self.taken:
                 self.add_loose_results(group[0])
         return self.pieces
 
-    def add(self, record: cc.Record, ids: tuple[Optional[str], ...], thinking: bool) -> None:
+    def add(self, record: cc.Record, ids: dict[int, str], thinking: bool) -> None:
         """One more piece, numbered where its record is parted."""
         self.turn = self.turns.get(record.uuid, self.turn)
         whole = self.exact or record.uuid in self.whole
@@ -319,44 +290,33 @@ class Pairing:
     def add_answer(self, rows: list[cc.Record], at_end: bool) -> None:
         """The rows of one answer, then the results of their calls. Where none of its calls got one, they go; else, and at the end of the
         session, the model is told what is missing in the client's words (measured). An answer that loses a call loses its thinking."""
-        answers = [answer for row in rows for answer in self.answers.get(row.uuid, ())]
-        open_calls = [answer for answer in answers if answer.result is None]
+        answers = [answer for row in rows for answer in self.answers[row.uuid]]
+        open_calls = [answer for answer in answers if answer.row is None]
         tells = at_end or len(open_calls) < len(answers)
         told = [answer for answer in open_calls if tells and answer.call.id and "fork_session.py" not in answer.call.argument("command")]
         for row in rows:
-            ids = tuple(answer.id if answer.result or answer in told else None for answer in self.answers.get(row.uuid, ()))
+            ids = {at: answer.id for at, answer in enumerate(self.answers[row.uuid]) if answer.row or answer in told}
             self.add(row, ids, len(told) == len(open_calls))
         if told:
             what = {"type": "tool_result", "content": INTERRUPTED if at_end else MISSING, "is_error": True}
             content = [{**what, "tool_use_id": answer.id} for answer in told]
             self.pieces.append(Made("interrupted", {"type": "user", "message": {"role": "user", "content": content}}, rows[-1]))
-        for record, ids in by_record(answers):
-            self.add(record, ids, True)
+        given = sorted(((answer.row, answer.place, answer.id) for answer in answers if answer.row), key=lambda one: (one[0].line, one[1]))
+        for record, results in groupby(given, key=itemgetter(0)):
+            self.add(record, {place: id for _, place, id in results}, True)
         if len(open_calls) > len(told):
-            self.tally.drop("calls without a result", count=len(open_calls) - len(told))
+            self.tally.drop("calls without a result", times=len(open_calls) - len(told))
 
     def add_loose_results(self, record: cc.Record) -> None:
-        """A row of results in its own place: there only the words beside them are left, where no call takes the row along."""
-        if record.uuid not in self.taken:
-            self.tally.drop("results without a call", count=len(record.results()))
-            if len(record.results()) < len(record.blocks):
-                self.add(record, (), True)
+        """A row of results that no call takes along: only the words beside them are left."""
+        self.tally.drop("results without a call", times=len(record.results()))
+        if len(record.results()) < len(record.blocks):
+            self.add(record, {}, True)
 
 
 def is_spoken(record: cc.Record) -> bool:
     """Whether a record puts words after a call: then a missing result is no longer the end of the session."""
     return record.queued or (record.kind == "user" and not record.meta and any(isinstance(block, (cc.Text, cc.Image)) for block in record.blocks))
-
-
-def by_record(answers: list[Answered]) -> Iterator[tuple[cc.Record, tuple[Optional[str], ...]]]:
-    """The rows that hold results of one answer, in the order of the file, with the new ids of those results."""
-    found: dict[str, dict[int, str]] = {}
-    records: dict[str, cc.Record] = {}
-    for record, answer in sorted(((answer.result.record, answer) for answer in answers if answer.result), key=lambda pair: pair[0].line):
-        records[record.uuid] = record
-        found.setdefault(record.uuid, {})[answer.place] = answer.id
-    for uuid, ids in found.items():
-        yield records[uuid], tuple(ids.get(place) for place in range(len(records[uuid].results())))
 
 
 # --------------------------------------------------------------------------------------------------------------- slimming
@@ -395,68 +355,50 @@ def redacted(fields: Json) -> Json:
     return {**row, **{key: fields[key] for key in KEPT_NAMES if key in fields}}
 
 
-def picture_note(block: Json) -> Json:
-    """The text that stands for a picture or document."""
-    size = len(cc.string(cc.mapping(block.get("source")).get("data"))) * 3 // 4
-    kind = re.sub(r"[()]", "", cc.media_type(block))[:60]
-    return {"type": "text", "text": f"[image] ({kind}, {size:,} bytes, {PICTURE_HINT})"}
-
-
 class Slimmer:
     """Cuts what is long in a row's calls, results, pictures and details, and counts it."""
 
     def __init__(self, source: str, tool_chars: int, keep_images: bool, tally: Tally) -> None:
         self.source, self.limit, self.keep_images, self.tally = source, tool_chars, keep_images, tally
         self.turn = 0
+        self.saved = 0  # bytes that the cuts of one block took away
 
     def cut(self, text: str) -> str:
         """`text` within the limit, with the command that shows the whole."""
         if len(text) <= self.limit // 2:
             return text
-        return cc.cut(text, self.limit, f" by cc-fork; whole: /cc-query-chat --chat {self.source} --turn {self.turn}")
+        slim = cc.cut(text, self.limit, f" by cc-fork; whole: /cc-query-chat --chat {self.source} --turn {self.turn}")
+        self.saved += text_size(text) - text_size(slim)
+        return slim
 
     def block(self, block: Json) -> Json:
         """A content block of a message, slim."""
-        kind = block.get("type")
+        self.saved, kind = 0, block.get("type")
         if kind == "tool_use":
-            return self.counted({**block, "input": mapped(block.get("input"), self.cut)}, block, "tool inputs cut")
-        if kind == "tool_result" and "content" in block:
+            block = {**block, "input": mapped(block.get("input"), self.cut)}
+        elif kind == "tool_result" and "content" in block:
             content = block["content"]
-            if isinstance(content, list):
-                content = [self.result_block(item) for item in content]
-            elif isinstance(content, str):
-                content = self.cut(content)
-            return self.counted({**block, "content": content}, block, "tool outputs cut")
-        slim: Json = self.picture(block)
-        return slim
-
-    def counted(self, slim: Json, block: Json, kind: str) -> Json:
-        """`slim`, noted where it is smaller. Pictures in it have been counted already."""
-        if slim == block:
-            return slim
-        if not self.keep_images and kind == "tool outputs cut" and isinstance(block.get("content"), list):
-            block = {**block, "content": [self.picture_text(item) for item in block["content"]]}
-        saved = text_size(block) - text_size(slim)
-        if saved > 0:
-            self.tally.drop(kind, saved)
-        return slim
+            slim = [self.result_block(item) for item in content] if isinstance(content, list) else content
+            block = {**block, "content": self.cut(content) if isinstance(content, str) else slim}
+        elif kind in PICTURES and not self.keep_images:
+            return self.picture_note(block)
+        if self.saved > 0:
+            self.tally.drop("tool inputs cut" if kind == "tool_use" else "tool outputs cut", self.saved)
+        return block
 
     def result_block(self, item: Any) -> Any:
         """A block inside a result."""
-        if isinstance(item, dict) and item.get("type") == "text" and isinstance(item.get("text"), str):
+        kind = item.get("type") if isinstance(item, dict) else None
+        if kind == "text" and isinstance(item.get("text"), str):
             return {**item, "text": self.cut(item["text"])}
-        return self.picture(item)
+        return self.picture_note(item) if kind in PICTURES and not self.keep_images else item
 
-    def picture_text(self, item: Any) -> Any:
-        """A block, a picture replaced by its note."""
-        return picture_note(item) if isinstance(item, dict) and item.get("type") in ("image", "document") else item
-
-    def picture(self, block: Any) -> Any:
-        """A block, a picture replaced by a note and counted."""
-        if self.keep_images or not isinstance(block, dict) or block.get("type") not in ("image", "document"):
-            return block
+    def picture_note(self, block: Json) -> Json:
+        """The text that stands for a picture or document."""
         self.tally.drop("pictures", PICTURE_BYTES)
-        return picture_note(block)
+        size = len(cc.string(cc.mapping(block.get("source")).get("data"))) * 3 // 4
+        kind = re.sub(r"[()]", "", cc.media_type(block))[:60]
+        return {"type": "text", "text": f"[image] ({kind}, {size:,} bytes, {PICTURE_HINT})"}
 
     def detail(self, detail: Any) -> Any:
         """A result's detail for the screen with the same cuts, None where even so it is too long."""
@@ -478,14 +420,9 @@ class Copier:
         self.slimmer = Slimmer(identity.source, options.tool_chars, options.keep_images, tally)
         self.plan = plan
         self.parent: Optional[str] = None
-        self.firsts = {piece.record.uuid: piece for piece in plan.pieces if isinstance(piece, Piece) and not piece.part}
         self.answer, self.answer_from = "", 0
         self.written: set[str] = set()
         self.speaks = False  # whether a row of the two roles is written
-
-    def uuid(self, uuid: str, part: int) -> str:
-        """The uuid of a row: its own, and a new one for further parts of it."""
-        return uuid if not part else fresh_uuid(self.identity.session, uuid, str(part))
 
     def lines(self) -> Iterator[bytes]:
         """The lines of the copy, in order, the titles last."""
@@ -505,7 +442,7 @@ class Copier:
         row: Json = {"parentUuid": None, "isSidechain": False, **made.fields, "uuid": fresh_uuid(self.identity.session, made.name, made.near.uuid)}
         row["timestamp"] = made.near.timestamp or "1970-01-01T00:00:00.000Z"
         row.update({key: near[key] for key in PLACE_FIELDS if key in near})
-        self.tally.after += sent_size(row)
+        self.count(row)
         return self.placed(row)
 
     def row(self, piece: Piece) -> Optional[Json]:
@@ -514,10 +451,8 @@ class Copier:
         if not piece.part and piece.record.uuid in self.plan.live:
             self.tally.before += sent_size(fields)
         fields = self.shown(fields)
-        row: Json = {"parentUuid": None, "isSidechain": False, **fields}
-        row.update(parentUuid=None, isSidechain=False)
-        for key in DROPPED_FIELDS & row.keys():
-            del row[key]
+        row: Json = {"parentUuid": None, "isSidechain": False, **{key: value for key, value in fields.items() if key not in OWN_FIELDS}}
+        self.slimmer.turn = piece.turn
         if not self.exact and piece.record.queued and cc.prompt_of(piece.record):
             row = as_prompt(row)
         if row.get("type") not in ("user", "assistant"):
@@ -525,13 +460,15 @@ class Copier:
         elif not self.take_content(row, piece):
             return None
         if not piece.whole and piece.record.size > self.slimmer.limit:
-            self.slim_rest(row, piece)
-        row["uuid"] = self.uuid(piece.record.uuid, piece.part)
+            self.slim_rest(row)
+        if piece.part:
+            row["uuid"] = fresh_uuid(self.identity.session, piece.record.uuid, str(piece.part))
         self.move_references(row)
         if row.get("type") == "assistant":
-            row["requestSessionId"] = cc.string(fields.get("requestSessionId")) or earlier_session(fields) or self.identity.source
+            earlier = cc.string(cc.mapping(fields.get("forkedFrom")).get("sessionId"))
+            row["requestSessionId"] = cc.string(fields.get("requestSessionId")) or earlier or self.identity.source
         row["forkedFrom"] = {"sessionId": self.identity.source, "messageUuid": piece.record.uuid}
-        self.count(row, sent_size(row))
+        self.count(row)
         return self.placed(row)
 
     def shown(self, fields: Json) -> Json:
@@ -543,14 +480,13 @@ class Copier:
         message = row["message"] = dict(cc.mapping(row.get("message")))
         content = message.get("content")
         if isinstance(content, list):
-            self.slimmer.turn = piece.turn
-            own, ids = "tool_use" if row["type"] == "assistant" else "tool_result", iter(piece.ids)
-            content = [new for block in content if (new := self.new_block(block, piece, own, ids)) is not None]
+            own, places = "tool_use" if row["type"] == "assistant" else "tool_result", count()
+            content = [new for block in content if (new := self.new_block(block, piece, own, places)) is not None]
         message["content"] = content
         return bool(content) and isinstance(content, (str, list))
 
-    def new_block(self, block: object, piece: Piece, own: str, ids: Iterator[Optional[str]]) -> Optional[Json]:
-        """A block as it stands in the copy, None where it goes. `own` is the kind of block that has an id in this role."""
+    def new_block(self, block: object, piece: Piece, own: str, places: Iterator[int]) -> Optional[Json]:
+        """A block as it stands in the copy, None where it goes. `own` is the kind of block that has an id in this role, `places` counts them."""
         if not isinstance(block, dict):
             return None  # the client drops a bare string among blocks (measured)
         kind = block.get("type")
@@ -559,16 +495,15 @@ class Copier:
                 self.tally.drop("thinking", text_size(block))
                 return None
         elif kind in ("tool_use", "tool_result"):
-            fresh = next(ids, None) if kind == own else None
+            fresh = piece.ids.get(next(places)) if kind == own else None
             if fresh is None:
                 return None
             block = {**block, "id" if kind == "tool_use" else "tool_use_id": fresh}
-        may_be_long = not piece.whole and (piece.record.size > self.slimmer.limit or kind in ("image", "document", "tool_result"))
+        may_be_long = not piece.whole and (piece.record.size > self.slimmer.limit or kind in PICTURES or kind == "tool_result")
         return self.slimmer.block(block) if may_be_long else block
 
-    def slim_rest(self, row: Json, piece: Piece) -> None:
+    def slim_rest(self, row: Json) -> None:
         """Cut what stands beside the content: a result's detail, and the text of files that a prompt named."""
-        self.slimmer.turn = piece.turn
         if "toolUseResult" in row:
             detail = self.slimmer.detail(row.pop("toolUseResult"))
             row.update({} if detail is None else {"toolUseResult": detail})
@@ -595,35 +530,33 @@ class Copier:
         segment, listed = cc.mapping(metadata.get("preservedSegment")), cc.mapping(metadata.get("preservedMessages"))
         kept = {key: value for key, value in metadata.items() if key not in ("preservedSegment", "preservedMessages")}
         anchor = cc.string(listed.get("anchorUuid") if listed else segment.get("anchorUuid"))
-        order = list(self.firsts)
-        after = order[order.index(anchor) + 1 :] if anchor in self.firsts else []
         wanted = {uuid for uuid in cc.array(listed.get("uuids")) if isinstance(uuid, str)} or {cc.string(segment.get("tailUuid"))}
+        firsts = {piece.record.uuid: piece for piece in self.plan.pieces if isinstance(piece, Piece) and not piece.part}
+        after = list(firsts)[list(firsts).index(anchor) + 1 :] if anchor in firsts else []
         end = max((at for at, uuid in enumerate(after) if uuid in wanted), default=-1)
-        after = [uuid for uuid in after[: end + 1] if self.is_left(uuid)]
+        ahead = Copier(self.plan._replace(pieces=[]), self.identity, self.options, Tally())  # makes rows that are only looked at
+        after = [uuid for uuid in after[: end + 1] if ahead.row(firsts[uuid])]
         rows = [uuid for uuid in after if uuid in wanted or not listed]
-        if rows and rows == after and wanted <= self.plan.live and self.is_left(anchor):
+        if rows and rows == after and wanted <= self.plan.live and ahead.row(firsts[anchor]):
             kept["preservedSegment"] = {"headUuid": rows[0], "anchorUuid": anchor, "tailUuid": rows[-1]}
             if listed:
                 kept["preservedMessages"] = {"anchorUuid": anchor, "uuids": rows, "allUuids": rows}
         return kept
 
-    def is_left(self, uuid: str) -> bool:
-        """Whether the planned record of this uuid leaves a row in the copy."""
-        return self.quiet().row(self.firsts[uuid]) is not None
-
-    def quiet(self) -> Copier:
-        """A copier of its own, for a look ahead that counts nothing."""
-        return Copier(self.plan._replace(pieces=[]), self.identity, self.options, Tally())
-
-    def count(self, row: Json, size: int) -> None:
-        """Add a finished row of so many bytes of context; an answer's `usage` is set to what the copy holds up to it, or the client
+    def count(self, row: Json) -> None:
+        """Add what a finished row takes of the context; an answer's `usage` is set to what the copy holds up to it, or the client
         believes the old one."""
-        message = cc.mapping(row.get("message"))
+        message, before = cc.mapping(row.get("message")), self.tally.after
+        self.tally.after += sent_size(row)
         if row.get("type") == "assistant" and not self.exact and message.get("usage") is not None and message.get("model") != "<synthetic>":
             if not self.answer or message.get("id") != self.answer:
-                self.answer, self.answer_from = cc.string(message.get("id")), self.tally.after
-            message["usage"] = usage_of(self.answer_from, self.tally.after + size - self.answer_from)
-        self.tally.after += size
+                self.answer, self.answer_from = cc.string(message.get("id")), before
+            message["usage"] = {
+                "input_tokens": SYSTEM_TOKENS + self.answer_from // BYTES_PER_TOKEN,
+                "cache_creation_input_tokens": 0,
+                "cache_read_input_tokens": 0,
+                "output_tokens": (self.tally.after - self.answer_from) // BYTES_PER_TOKEN,
+            }
 
     def placed(self, row: Json) -> Json:
         """The row as one of the new session, in its directory, in sight of the picker."""
@@ -635,25 +568,10 @@ class Copier:
         return row
 
 
-def usage_of(context: int, answer: int) -> Json:
-    """The `usage` of an answer of so many bytes after a context of so many."""
-    return {
-        "input_tokens": SYSTEM_TOKENS + context // BYTES_PER_TOKEN,
-        "cache_creation_input_tokens": 0,
-        "cache_read_input_tokens": 0,
-        "output_tokens": answer // BYTES_PER_TOKEN,
-    }
-
-
-def earlier_session(fields: Json) -> str:
-    """The session that a row was copied from into the source, empty where it was not."""
-    return cc.string(cc.mapping(fields.get("forkedFrom")).get("sessionId"))
-
-
 def stand_in(piece: Piece) -> Json:
     """What is put for a line whose inside is damaged: its results are said to be lost, of anything else nothing is left."""
     record = piece.record
-    content = [{"type": "tool_result", "tool_use_id": call, "content": UNREADABLE} for call in piece.ids if call]
+    content = [{"type": "tool_result", "tool_use_id": call, "content": UNREADABLE} for call in piece.ids.values()]
     kept: Json = {"type": "user", "message": {"role": "user", "content": content}, "uuid": record.uuid, "timestamp": record.timestamp}
     return {**kept, "cwd": record.cwd, "gitBranch": record.branch}
 
@@ -901,14 +819,14 @@ def make_plan(conversation: cc.Conversation, options: argparse.Namespace, source
     records = without_own_command(conversation.live if options.up_to is None else records_up_to(conversation, options.up_to))
     if not any(record.summary or (record.kind == "assistant" and record.blocks) or cc.prompt_of(record) for record in records):
         raise cc.Refusal(f"no conversation to copy in {conversation.transcript.path}; name another session by id or title")
-    start, summary = 0, ""
+    start = 0
     lead: list[Union[Piece, Made]] = []
     if options.last is not None and (start := start_of_last(records, options.last)):
         lead = [note_of(records[:start], source, records[min(start, len(records) - 1)])]
     elif options.compact and (start := start_of_last(records, options.keep_last)):
         shown = cc.mask if options.redact else str
         summary = options.summary_text or summary_text(records[:start], numbers, source, options.summary_tokens, shown)
-        lead = compaction_of(records[:start], summary, records[min(start, len(records) - 1)], len(exchange_starts(records[:start])))
+        lead = compaction_of(records[:start], summary, records[min(start, len(records) - 1)])
     said = carried(records[start:], options.exact, tally)
     whole_from = start_of_last(said, options.keep_last)
     pieces = lead + Pairing(said, numbers, whole_from, options.exact, tally).lay_out()
@@ -916,7 +834,7 @@ def make_plan(conversation: cc.Conversation, options: argparse.Namespace, source
     copied = {piece.record.uuid for piece in pieces if isinstance(piece, Piece)}
     rest = [record for record in conversation.live if record.uuid not in copied and is_carried(record, False)]
     untouched = frozenset(record.uuid for record in (said if options.exact else said[whole_from:]))
-    return Plan(pieces, said, summary, untouched, len(exchange_starts(records[:start])), live, rest)
+    return Plan(pieces, said, untouched, len(exchange_starts(records[:start])), live, rest)
 
 
 def note_of(cut: list[cc.Record], source: str, near: cc.Record) -> Made:
@@ -927,7 +845,7 @@ def note_of(cut: list[cc.Record], source: str, near: cc.Record) -> Made:
     return Made("note", {"type": "user", "message": {"role": "user", "content": text}, "isMeta": True}, near)
 
 
-def compaction_of(cut: list[cc.Record], summary: str, near: cc.Record, count: int) -> list[Union[Piece, Made]]:
+def compaction_of(cut: list[cc.Record], summary: str, near: cc.Record) -> list[Union[Piece, Made]]:
     """Boundary and summary in the client's own shape, for the records that they stand for."""
     metadata = {"trigger": "manual", "messagesSummarized": len(cut), "postTokens": text_size(summary) // BYTES_PER_TOKEN}
     boundary = {"type": "system", "subtype": "compact_boundary", "content": "Conversation compacted", "isMeta": False, "level": "info"}
