@@ -28,7 +28,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import count, groupby
+from itertools import count, groupby, zip_longest
 from operator import itemgetter
 from typing import IO, Any, NamedTuple, Optional, Union
 
@@ -643,6 +643,7 @@ TIGHTNESS = (  # from what a turn gets where there is room to what the oldest ge
 )
 FRESH_SHARE = 0.75  # of --summary-tokens is what a first skeleton takes, so that a fork of the fork can keep it and add to it
 OLD_SHARE = 0.75  # and no earlier summary leaves the new part less than the rest
+TELLING = ("command", "file_path", "notebook_path", "pattern", "query", "url", "description", "prompt")  # arguments, the most telling first
 OPENING = (  # the client's own words, so that the model takes it for what it is
     "This session is being continued from a previous conversation that ran out of context. "
     "The summary below covers the earlier portion of the conversation."
@@ -662,7 +663,7 @@ class Turn(NamedTuple):
     n: int
     when: str
     prompt: str
-    parts: list[Union[Said, tuple[cc.Call, Optional[cc.Result]]]]
+    parts: list[Union[Said, cc.JoinedCall]]
 
 
 def turns_of(records: list[cc.Record], numbers: dict[str, int]) -> list[Turn]:
@@ -677,7 +678,7 @@ def turns_of(records: list[cc.Record], numbers: dict[str, int]) -> list[Turn]:
             continue
         if record.kind == "assistant":
             found[-1].parts.extend(Said("Assistant", text.strip()) for text in record.texts() if text.strip())
-            found[-1].parts.extend((call, results.get(call.id)) for call in record.calls())
+            found[-1].parts.extend(cc.JoinedCall(call, record, results.get(call.id)) for call in record.calls())
         else:
             found[-1].parts.extend(filter(None, map(harness_said, record.texts())))
     return [turn for turn in found if turn.prompt or turn.parts]
@@ -689,11 +690,6 @@ def harness_said(text: str) -> Optional[Said]:
         output = cc.unescaped("\n".join(part for _, part in cc.SHELL_OUTPUT.findall(text) if part)).strip()
         return Said("Output", output) if output else None
     return None if text.startswith(("<command-", "<local-command-", "Caveat:")) or not text.strip() else Said("Notice", text.strip())
-
-
-def on_a_line(text: str, tokens: int) -> str:
-    """The head of a text on one line, in at most so many tokens."""
-    return cc.shortened(text, tokens * BYTES_PER_TOKEN)
 
 
 class Skeleton:
@@ -721,27 +717,25 @@ class Skeleton:
                 if caps.reply:
                     yield f"{part.role}: {cc.cut(self.shown(part.text), caps.reply * BYTES_PER_TOKEN)}"
             elif caps.call:
-                yield self.call_line(part[0], part[1], caps)
-        names = Counter(part[0].name for part in turn.parts if not isinstance(part, Said))
+                yield self.call_line(part, caps)
+        names = Counter(part.call.name for part in turn.parts if isinstance(part, cc.JoinedCall))
         if names and caps.names and not caps.call:
-            yield "- calls: " + ", ".join(f"{name} {count}" for name, count in names.items())
+            yield "- calls: " + ", ".join(f"{name} {times}" for name, times in names.items())
 
-    def call_line(self, call: cc.Call, result: Optional[cc.Result], caps: Caps) -> str:
+    def call_line(self, joined: cc.JoinedCall, caps: Caps) -> str:
         """A call on one line, and where there is room what came back."""
-        told = call.argument("command", "file_path", "notebook_path", "pattern", "query", "url", "description", "prompt") or call.argument(
-            *cc.mapping(call.input)
-        )
-        line = f"- {call.name}: {on_a_line(self.shown(told), caps.call)}"
-        if caps.result and result:
-            output = on_a_line(self.shown(result.read().text), caps.result)
-            return f"{line} -> {'error: ' if result.is_error else ''}{output}"
-        return line
+        told = joined.call.argument(*TELLING) or joined.call.argument(*cc.mapping(joined.call.input))
+        line = f"- {joined.call.name}: {cc.shortened(self.shown(told), caps.call * BYTES_PER_TOKEN)}"
+        if not caps.result or not joined.result:
+            return line
+        output = cc.shortened(self.shown(joined.result.read().text), caps.result * BYTES_PER_TOKEN)
+        return f"{line} -> {'error: ' if joined.result.is_error else ''}{output}"
 
     def fitted(self, room: int) -> str:
         """All turns in `room` bytes, the oldest tightest; where even that is too much, the oldest are left out and counted."""
         levels = self.levels(room)
         texts = [self.text(at, level) for at, level in enumerate(levels)]
-        start, total = 0, sum(map(text_size, texts))
+        start, total = 0, self.size(levels)
         while start < len(texts) and total + 80 * (start > 0) > room:
             total -= text_size(texts[start])
             start += 1
@@ -776,9 +770,12 @@ class Skeleton:
 
     def estimate(self, levels: list[int]) -> int:
         """Bytes of all turns, those of the results guessed by the length of their records."""
-        bare = sum(text_size(self.text(at, level, False)) for at, level in enumerate(levels))
-        parts = [(part, TIGHTNESS[level].result) for at, level in enumerate(levels) for part in self.turns[at].parts if not isinstance(part, Said)]
-        return bare + sum(min(part[1].record.size // 8, cap * BYTES_PER_TOKEN) for part, cap in parts if part[1])
+        total = 0
+        for at, level in enumerate(levels):
+            results = [part.result for part in self.turns[at].parts if isinstance(part, cc.JoinedCall) and part.result]
+            room = TIGHTNESS[level].result * BYTES_PER_TOKEN
+            total += text_size(self.text(at, level, False)) + sum(min(result.record.size // 8, room) for result in results)
+        return total
 
 
 def summary_text(records: list[cc.Record], numbers: dict[str, int], source: str, tokens: int, shown: Callable[[str], str]) -> str:
@@ -856,6 +853,7 @@ def compaction_of(cut: list[cc.Record], summary: str, near: cc.Record) -> list[U
 # ----------------------------------------------------------------------------------------------------------------- proof
 
 COMPARED_BYTES = 2_000_000  # of the source's results that may be cut; up to here all are compared, beyond it an even sample of that size
+LEADING_ROWS = 2  # a boundary and its summary, or a note, that a copy can have and its source not; beside them only results for open calls
 
 
 def no_number(name: str) -> None:
@@ -890,24 +888,24 @@ def prove(promise: Promise, path: str, progress: Progress) -> str:
     said, answered = words(promise.said, promise.shown), answers_of(promise)
     copy = read_strictly(path, promise.session, progress)
     with copy.file:
-        count, live = len(copy.records), cc.live_records(copy)
-        check(len(live) == count, f"{count} rows, but {len(live)} would be read on resume")
-        check(uuids_in_order(live) == uuids_in_order(copy.records), "rows would be sent in another order than they stand")
+        rows, live = len(copy.records), cc.live_records(copy)
+        check(len(live) == rows, f"{rows} rows, but {len(live)} would be read on resume")
+        check(live == copy.records, "rows would be sent in another order than they stand")
         prompts = check_words(promise, said, live)
         calls = check_calls(promise, answered, live)
     paired = f"every call with its result next to it ({calls}, {len(answered.texts)} compared with the source's)"
-    return f"{count} rows in one chain; {paired}; every reference resolves; the same prompts ({prompts}) and answers"
+    return f"{rows} rows in one chain; {paired}; every reference resolves; the same prompts ({prompts}) and answers"
+
+
+def failed(fault: str) -> cc.Refusal:
+    """The refusal that says what does not hold."""
+    return cc.Refusal(f"the copy failed its proof, so nothing was written: {fault}; the session is untouched, try --exact or another --up-to")
 
 
 def check(holds: bool, fault: str) -> None:
     """Raises Refusal with the fault where something does not hold."""
     if not holds:
-        raise cc.Refusal(f"the copy failed its proof, so nothing was written: {fault}; the session is untouched, try --exact or another --up-to")
-
-
-def uuids_in_order(records: Iterable[cc.Record]) -> list[str]:
-    """Their uuids."""
-    return [record.uuid for record in records]
+        raise failed(fault)
 
 
 def read_strictly(path: str, session: str, progress: Progress) -> cc.Transcript:
@@ -916,16 +914,16 @@ def read_strictly(path: str, session: str, progress: Progress) -> cc.Transcript:
     copy, order = cc.Transcript(path, cc.open_transcript(path)), RowOrder()
     named: dict[str, int] = {}  # uuid -> the line that refers to it
     for number, line in enumerate(progress.lines(copy.file), 1):
-        row = strict_object(line, number)
+        row, rows = strict_object(line, number), len(copy.records)
         if row.get("sessionId") != session:
-            check(False, f"line {number} is not of session {session}")
+            raise failed(f"line {number} is not of session {session}")
         for uuid in named_uuids(row):
             check(isinstance(uuid, str), f"line {number} names a row by something else than its uuid")
             named.setdefault(uuid, number)
         copy.take_object(copy.size, len(line), row)
         copy.size += len(line)
-        for record in copy.records[order.count :]:
-            order.take(record)
+        if copy.records[rows:] and (fault := order.fault(copy.records[rows])):
+            raise failed(f"row {rows + 1}{fault}")
     check(not copy.loose and bool(copy.records), "a line of it is no whole record")
     check(not order.waiting, "a call has no result")
     lost = next((number for uuid, number in named.items() if uuid not in order.known), 0)
@@ -939,24 +937,20 @@ def strict_object(line: bytes, number: int) -> Json:
         text = line.decode("utf-8")
         row, end = STRICT.raw_decode(text)
     except ValueError as error:
-        raise cc.Refusal(f"the copy failed its proof, so nothing was written: line {number} is no JSON ({error})") from error
+        raise failed(f"line {number} is no JSON ({error})") from error
     check(isinstance(row, dict) and text[end:] == "\n", f"line {number} is no record")
     found: Json = row
     return found
 
 
 def named_uuids(row: Json) -> list[Any]:
-    """What a row names other rows by."""
+    """What a row names other rows by, a boundary those that it preserves as well."""
     named = [row[key] for key in REFERENCES if key in row and row[key] is not None]
-    return named + preserved_uuids(row) if "compactMetadata" in row else named
-
-
-def preserved_uuids(row: Json) -> list[Any]:
-    """The uuids that a boundary names as preserved."""
     metadata = cc.mapping(row.get("compactMetadata"))
-    listed = cc.mapping(metadata.get("preservedMessages"))
-    segment = cc.mapping(metadata.get("preservedSegment"))
-    return [*segment.values(), *cc.array(listed.get("uuids")), *cc.array(listed.get("allUuids")), *([listed["anchorUuid"]] if listed else [])]
+    listed, segment = cc.mapping(metadata.get("preservedMessages")), cc.mapping(metadata.get("preservedSegment"))
+    if listed:
+        named += [listed["anchorUuid"], *cc.array(listed.get("uuids")), *cc.array(listed.get("allUuids"))]
+    return [*named, *segment.values()]
 
 
 class RowOrder:
@@ -964,53 +958,49 @@ class RowOrder:
     right after its answer, and no result is without a call."""
 
     def __init__(self) -> None:
-        self.count = 0
         self.known: set[str] = set()
         self.used: set[str] = set()
         self.waiting: set[str] = set()
         self.answer = ""
 
-    def refuse(self, fault: str) -> None:
-        """Raises Refusal with what is wrong with the row that is seen."""
-        check(False, f"row {self.count}{fault}")
-
-    def take(self, record: cc.Record) -> None:
-        """The next row."""
-        self.count += 1
+    def fault(self, record: cc.Record) -> str:
+        """What is wrong with the next row, empty where nothing is."""
         if record.uuid in self.known:
-            self.refuse(" has no uuid of its own")
+            return " has no uuid of its own"
         if record.parent not in self.known and (self.known or record.parent is not None):
-            self.refuse(" does not hang under a row before it")
+            return " does not hang under a row before it"
         self.known.add(record.uuid)
-        if record.kind in ("user", "assistant"):
-            if not record.blocks and not cc.mapping(record.fields().get("message")).get("content"):
-                self.refuse(" has no content")
-            calls, results = [call.id for call in record.calls()], [result.call_id for result in record.results()]
-            if record.kind == "assistant":
-                self.take_answer(record.message_id, calls, results)
-            else:
-                self.take_results(calls, results)
+        if record.kind not in ("user", "assistant"):
+            return ""
+        if not record.blocks and not cc.mapping(record.fields().get("message")).get("content"):
+            return " has no content"
+        calls, results = [call.id for call in record.calls()], [result.call_id for result in record.results()]
+        if record.kind == "assistant":
+            return self.fault_of_answer(record.message_id, calls, results)
+        return self.fault_of_results(calls, results)
 
-    def take_answer(self, answer: str, calls: list[str], results: list[str]) -> None:
-        """A row of the agent's."""
+    def fault_of_answer(self, answer: str, calls: list[str], results: list[str]) -> str:
+        """The same of a row of the agent's."""
         if results or (self.waiting and not (answer and answer == self.answer)):
-            self.refuse(": an answer goes on while a call waits for its result")
+            return ": an answer goes on while a call waits for its result"
         if len(set(calls)) < len(calls) or not self.used.isdisjoint(calls):
-            self.refuse(" uses the id of another call again")
+            return " uses the id of another call again"
         self.answer = answer
         self.used.update(calls)
         self.waiting.update(calls)
+        return ""
 
-    def take_results(self, calls: list[str], results: list[str]) -> None:
-        """A row in the person's role."""
+    def fault_of_results(self, calls: list[str], results: list[str]) -> str:
+        """The same of a row in the person's role."""
         if calls:
-            self.refuse(": a call in the person's role")
+            return ": a call in the person's role"
         if self.waiting and not results:
-            self.refuse(": words stand between a call and its result")
+            return ": words stand between a call and its result"
         if len(set(results)) < len(results) or not self.waiting.issuperset(results):
-            self.refuse(": a result that no call waits for")
+            return ": a result that no call waits for"
         self.waiting.difference_update(results)
         self.answer = self.answer if self.waiting else ""
+        return ""
 
 
 class Words(NamedTuple):
@@ -1024,7 +1014,8 @@ class Words(NamedTuple):
 
 def words(records: Iterable[cc.Record], shown: Callable[[str], str]) -> Words:
     """Gather what is said."""
-    found = Words([], Counter(), 0)
+    dialogue: list[tuple[str, str]] = []
+    harness: Counter[tuple[str, str]] = Counter()
     prompts = 0
     for record in records:
         if record.api_error or not (record.kind in ("user", "assistant") or record.queued):
@@ -1034,10 +1025,10 @@ def words(records: Iterable[cc.Record], shown: Callable[[str], str]) -> Words:
         for text in map(shown, record.texts()):
             said = ("assistant" if record.kind == "assistant" else "user", (PICTURE_NOTE.sub("", text) if PICTURE_HINT in text else text).strip())
             if said[1] and (is_prompt or record.kind == "assistant"):
-                found.dialogue.append(said)
+                dialogue.append(said)
             elif said[1]:
-                found.harness[said] += 1
-    return found._replace(prompts=prompts)
+                harness[said] += 1
+    return Words(dialogue, harness, prompts)
 
 
 def check_words(promise: Promise, source: Words, live: list[cc.Record]) -> int:
@@ -1046,20 +1037,13 @@ def check_words(promise: Promise, source: Words, live: list[cc.Record]) -> int:
     open_calls = len([record for record in promise.said if record.calls()])
     check(len(live) - len(copied) <= LEADING_ROWS + open_calls, f"it has {len(live) - len(copied)} rows that are not the source's")
     copy = words(copied, str)
-    pairs = enumerate(zip(source.dialogue, copy.dialogue))
-    fault = next((at for at, (one, other) in pairs if one != other), min(len(source.dialogue), len(copy.dialogue)))
-    differ = f"the words differ: {excerpt(source.dialogue, fault)} became {excerpt(copy.dialogue, fault)}"
-    check(source.dialogue == copy.dialogue and source.prompts == copy.prompts, differ)
+    nothing = ("", "")
+    pairs = zip_longest(source.dialogue, copy.dialogue, fillvalue=nothing)
+    differing = next((pair for pair in pairs if pair[0] != pair[1]), (nothing, nothing))
+    one, other = (f"'{cc.cut(text, 80)}'" if text else "nothing" for _, text in differing)
+    check(source.dialogue == copy.dialogue and source.prompts == copy.prompts, f"the words differ: {one} became {other}")
     check(source.harness == copy.harness, "a text of the harness is missing or not the source's")
     return copy.prompts
-
-
-LEADING_ROWS = 2  # a boundary and its summary, or a note, that a copy can have and its source not; beside them only results for open calls
-
-
-def excerpt(said: list[tuple[str, str]], at: int) -> str:
-    """One of the texts, for a refusal."""
-    return f"'{cc.cut(said[at][1], 80)}'" if at < len(said) else "nothing"
 
 
 class Answers(NamedTuple):
@@ -1077,7 +1061,7 @@ def answers_of(promise: Promise) -> Answers:
     sure = [at for at, result in enumerate(order) if result.record.uuid in promise.untouched]
     others = [at for at, result in enumerate(order) if result.record.uuid not in promise.untouched]
     step = max(sum(order[at].record.size for at in others) // COMPARED_BYTES, 1)
-    return Answers(results, {at: list(map(promise.shown, texts_of_result(order[at]))) for at in sure + others[::step]})
+    return Answers(results, {at: list(map(promise.shown, texts_of(order[at]))) for at in sure + others[::step]})
 
 
 def check_calls(promise: Promise, source: Answers, live: list[cc.Record]) -> int:
@@ -1088,7 +1072,8 @@ def check_calls(promise: Promise, source: Answers, live: list[cc.Record]) -> int
     check(len(copy) == len(source.results), "it has calls that the source does not answer")
     both = [pair for name, results in source.results.items() for pair in zip(results, copy[name])]
     for at, texts in source.texts.items():
-        check_output(promise, both[at][0], texts, texts_of_result(both[at][1]))
+        result, copied = both[at]
+        check(is_promised(promise, result, texts, texts_of(copied)), f"the result of {result.call_id} is not the source's")
     return sum(len(record.calls()) for record in live)
 
 
@@ -1109,27 +1094,22 @@ def base_id(call: str) -> str:
     return re.sub(rf"(?:{SUFFIX}\d+)+$", "", call) if SUFFIX in call else call
 
 
-def check_output(promise: Promise, source: cc.Result, before: list[str], after: list[str]) -> None:
-    """A result of the source, and what it says in the source and in the copy: the same, or the head and the tail of it."""
+def is_promised(promise: Promise, source: cc.Result, before: list[str], after: list[str]) -> bool:
+    """Whether what a result says in the copy is what it says in the source, or may be the head and the tail of it; lost only with its line."""
     if after == [UNREADABLE]:
-        return check(not source.record.fields(), f"the result of {source.call_id} is said to be lost, and is not")
-    after = [text for text in after if not PICTURE_NOTE.fullmatch(text)]
-    before = [text for text in before if not PICTURE_NOTE.fullmatch(text)]
-    whole = source.record.uuid in promise.untouched
-    fits = len(before) == len(after) and all(
-        one == other or (not whole and is_cut_of(other, one, promise.limit)) for one, other in zip(before, after)
-    )
-    check(fits, f"the result of {source.call_id} is not the source's")
-    return None
+        return not source.record.fields()
+    may_be_cut = source.record.uuid not in promise.untouched
+    pairs = zip(before, after)
+    return len(before) == len(after) and all(one == other or (may_be_cut and is_cut_of(other, one, promise.limit)) for one, other in pairs)
 
 
-def texts_of_result(result: cc.Result) -> list[str]:
-    """The texts of a result's block, read from its line."""
+def texts_of(result: cc.Result) -> list[str]:
+    """The texts of a result's block, read from its line, but for notes of pictures."""
     for block in cc.array(cc.mapping(result.record.fields().get("message")).get("content")):
         if cc.mapping(block).get("tool_use_id") == result.call_id and block.get("type") == "tool_result":
             content = block.get("content")
             texts = [cc.string(item.get("text")) for item in map(cc.mapping, cc.array(content)) if item.get("type") == "text"]
-            return [content] if isinstance(content, str) else texts
+            return [text for text in ([content] if isinstance(content, str) else texts) if not PICTURE_NOTE.fullmatch(text)]
     return []
 
 
