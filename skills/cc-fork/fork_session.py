@@ -28,7 +28,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import count, groupby, zip_longest
+from itertools import chain, count, groupby, zip_longest
 from operator import itemgetter
 from typing import IO, Any, NamedTuple, Optional, Union
 
@@ -41,7 +41,6 @@ SYSTEM_TOKENS = 13_000  # system prompt and tools, which every request carries b
 PICTURE_BYTES = 1_500 * BYTES_PER_TOKEN  # what a picture costs the context, whatever its file's size
 DETAIL_FACTOR = 4  # a result's detail for the screen that is longer than so many --tool-chars goes as a whole
 SUFFIX = "_cc"  # of a call's id that the source uses a second time
-MADE_TITLE = " (fork)"
 TITLE_UNITS = 200  # a title is one line
 COMMAND_UNITS = 700  # a command that takes more of the report's bound is shown without its `cd`
 OWN_COMMANDS = ("/cc-fork", "/cc-carryover:cc-fork")
@@ -1175,7 +1174,8 @@ def new_title(conversation: cc.Conversation, options: argparse.Namespace, folder
     stem = re.sub(r" \(fork(?: \d+)?\)$", "", cc.session_title(conversation))
     stem = cc.shortened(cc.clean(cc.mask(stem) if options.redact else stem), TITLE_UNITS - 12) or "session"
     taken = set() if options.key is not None else set(titles_in(folder))
-    return next(title for title in (stem + (MADE_TITLE if n == 1 else f" (fork {n})") for n in range(1, 1 << 30)) if title.casefold() not in taken)
+    numbered = (f"{stem} (fork {n})" for n in count(2))
+    return next(title for title in chain([f"{stem} (fork)"], numbered) if title.casefold() not in taken)
 
 
 def titles_in(folder: str) -> Iterator[str]:
@@ -1240,18 +1240,13 @@ def link_into_place(made: str, path: str) -> bool:
         except OSError:
             os.unlink(path)
             raise
-    sync_folder(os.path.dirname(path))
-    return True
-
-
-def sync_folder(folder: str) -> None:
-    """See a new name on the disk, where the system can: the file is whole and in its place already."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
+    with suppress(OSError):  # of a system that cannot sync a folder: the file is whole and in its place already
+        handle = os.open(os.path.dirname(path), os.O_RDONLY)
         try:
             os.fsync(handle)
         finally:
             os.close(handle)
+    return True
 
 
 def scratch_folder() -> str:
@@ -1298,22 +1293,16 @@ SPLIT_BYTES = 8 << 20  # of a source; from here on a second process saves more t
 
 def write_and_prove(copier: Copier, promise: Promise, path: str, file: IO[bytes]) -> tuple[int, str]:
     """Fill the file of that path; returns its size and what the proof found. Of a large source a second process proves it meanwhile."""
-    progress = Progress()
+    progress, source = Progress(), promise.said[0].transcript if promise.said else None
     job = partial(prove, promise, path, progress)
     is_large = cc.can_split() and sum(record.size for record in promise.said) >= SPLIT_BYTES
     with progress.reading, progress.writing, cc.second_process([job] if is_large else []) as proofs:
         size = progress.write(copier.lines(), file)
-        check_source(promise.said)
+        if source and os.fstat(source.file.fileno()).st_size < source.size:  # growing is what a live one does
+            raise cc.Refusal(f"{source.path} was cut off while it was read; nothing was written, try again")
         if not copier.speaks:
             raise cc.Refusal(f"nothing of the conversation of session {copier.identity.source} can be sent; name another session")
         return size, next(proofs, "") or job()
-
-
-def check_source(records: Sequence[cc.Record]) -> None:
-    """Raises Refusal where the source was cut off or replaced while it was read; growing is what a live one does."""
-    for transcript in {record.transcript for record in records[:1]}:
-        if os.fstat(transcript.file.fileno()).st_size < transcript.size:
-            raise cc.Refusal(f"{transcript.path} was cut off while it was read; nothing was written, try again")
 
 
 # ---------------------------------------------------------------------------------------------------------------- report
@@ -1338,33 +1327,17 @@ def resume_command(conversation: cc.Conversation, identity: Identity) -> tuple[s
     return (moved, "") if len(moved) <= COMMAND_UNITS // 2 else (command, "to be run in the session's directory")
 
 
-def number_text(size: int) -> str:
-    """Bytes of context as tokens."""
-    return str(size // BYTES_PER_TOKEN)
-
-
 def report_xml(found: cc.Found, conversation: cc.Conversation, plan: Plan, copier: Copier, written: Written, options: argparse.Namespace) -> str:
     """The report, in at most the bound: what can be left out comes last and goes first."""
     quote, identity, tally = cc.Quoter(options.show_secrets), copier.identity, copier.tally
     command, remark = resume_command(conversation, identity)
-    sizes = {"bytes-before": conversation.transcript.size, "bytes-after": written.size}
     done = "Nothing was written." if options.dry_run else "The copy is written and proven."
     remarks = (lighter_ways(options, tally), SHARED_TITLE if identity.shares_title else "", f"Note: {remark}." if remark else "")
-    saved = tally.before - tally.after
-    usage = next((record.usage for record in reversed(conversation.live) if record.usage and not cc.is_synthetic(record)), None)
     state = "dry run, nothing was written" if options.dry_run else "written" if written.fresh else "was there already, not rewritten"
     head = quote.attributes({"id": identity.session, "source": identity.source, "title": cc.cut(identity.title, 60), "state": state})
-    context: dict[str, object] = {
-        "tokens-before": number_text(tally.before),
-        "tokens-after": number_text(tally.after),
-        "tokens-saved": number_text(saved),
-        "last-usage": usage.context + usage.output if usage else None,
-    }
-    sizes["saved-in-the-file-only"] = max(sizes["bytes-before"] - sizes["bytes-after"] - max(saved, 0), 0)
     parts = [
         cc.element("resume", "", quote.text(command, COMMAND_UNITS)),
-        cc.element("context", quote.attributes(context), ""),
-        cc.element("file-size", quote.attributes({**sizes}), ""),
+        *sizes_xml(conversation, tally, written.size, quote),
         cc.element("proof", "", quote.text(written.proof, 300)),
         cc.element("file", "", quote.text(identity.path, 300)),
         cc.element("notice", "", quote.text(" ".join(filter(None, (done, NOTICE, *remarks))))),
@@ -1376,6 +1349,20 @@ def report_xml(found: cc.Found, conversation: cc.Conversation, plan: Plan, copie
     return framed(parts, head, options.max_chars)
 
 
+def sizes_xml(conversation: cc.Conversation, tally: Tally, after: int, quote: cc.Quoter) -> list[str]:
+    """What the copy of so many bytes saves, in tokens of the context and in bytes of the file."""
+    usage = next((record.usage for record in reversed(conversation.live) if record.usage and not cc.is_synthetic(record)), None)
+    saved, before = tally.before - tally.after, conversation.transcript.size
+    tokens: dict[str, object] = {
+        "tokens-before": tally.before // BYTES_PER_TOKEN,
+        "tokens-after": tally.after // BYTES_PER_TOKEN,
+        "tokens-saved": saved // BYTES_PER_TOKEN,
+        "last-usage": usage.context + usage.output if usage else None,
+    }
+    sizes: dict[str, object] = {"bytes-before": before, "bytes-after": after, "saved-in-the-file-only": max(before - after - max(saved, 0), 0)}
+    return [cc.element("context", quote.attributes(tokens), ""), cc.element("file-size", quote.attributes(sizes), "")]
+
+
 def lighter_ways(options: argparse.Namespace, tally: Tally) -> str:
     """Which options make a lighter copy, where the slim one has hardly anything to drop; empty where it has, or others are given."""
     if options.exact or options.compact or options.last is not None or (tally.before - tally.after) * 100 >= tally.before * HARDLY_LIGHTER:
@@ -1385,17 +1372,19 @@ def lighter_ways(options: argparse.Namespace, tally: Tally) -> str:
 
 def dropped_xml(tally: Tally, quote: cc.Quoter) -> list[str]:
     """One element for each kind of thing that was dropped."""
-    given = [{"kind": kind, "count": count, "context-tokens": number_text(tally.saved[kind])} for kind, count in tally.counts.items()]
-    return [cc.element("dropped", quote.attributes({**attributes}), "") for attributes in given]
+    return [
+        cc.element("dropped", quote.attributes({"kind": kind, "count": times, "context-tokens": tally.saved[kind] // BYTES_PER_TOKEN}), "")
+        for kind, times in tally.counts.items()
+    ]
 
 
 def framed(parts: list[str], head: str, bound: int) -> str:
     """The root element with as many parts as the bound has room for, in order."""
-    kept: list[str] = []
+    content = "\n"
     for part in parts:
-        if cc.utf16_length(cc.element("forked-session", head, "\n" + "".join(f"{one}\n" for one in [*kept, part]))) + 1 <= bound:
-            kept.append(part)
-    return cc.element("forked-session", head, "\n" + "".join(f"{part}\n" for part in kept)) + "\n"
+        if cc.utf16_length(cc.element("forked-session", head, f"{content}{part}\n")) < bound:
+            content += f"{part}\n"
+    return cc.element("forked-session", head, content) + "\n"
 
 
 def fork(options: argparse.Namespace) -> str:
@@ -1433,16 +1422,16 @@ def read_summary_file(options: argparse.Namespace) -> str:
     """The text given with --summary, empty where none is. Raises Refusal where it cannot be read."""
     if options.summary is None:
         return ""
+    where = "standard input" if options.summary == "-" else options.summary
     try:
         if options.summary == "-":
-            text = sys.stdin.buffer.read().decode("utf-8", "replace")
+            text = cc.read_standard_input()
         else:
             with open(os.path.expanduser(options.summary), "rb") as file:
                 text = file.read().decode("utf-8", "replace")
     except OSError as error:
         raise cc.Refusal(f"--summary: cannot read {options.summary}: {error.strerror}") from error
     if not text.strip():
-        where = "standard input" if options.summary == "-" else options.summary
         raise cc.Refusal(f"--summary: {where} is empty; give the text that is to stand for the history")
     return cc.mask(text) if options.redact else text
 
