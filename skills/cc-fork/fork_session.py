@@ -19,7 +19,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import math
 import os
 import re
 import shlex
@@ -124,6 +123,11 @@ class Tally:
         self.counts[kind] += times
         self.saved[kind] += context
 
+    def dropped(self) -> Iterator[dict[str, object]]:
+        """What the report says of each kind."""
+        for kind, times in self.counts.items():
+            yield {"kind": kind, "count": times, "context-tokens": self.saved[kind] // BYTES_PER_TOKEN}
+
 
 def text_size(value: object) -> int:
     """Bytes of all text in a JSON value, keys left aside; a picture counts as what it costs the context."""
@@ -209,17 +213,12 @@ def is_carried(record: cc.Record, exact: bool) -> bool:
 
 def carried(records: list[cc.Record], exact: bool, tally: Tally) -> list[cc.Record]:
     """The records that go into the copy. A boundary does only where it begins the conversation and its summary is there."""
-    found = []
-    compacted = bool(records) and records[0].compaction is not None and any(record.summary for record in records)
-    for at, record in enumerate(records):
-        if record.compaction is not None:
-            if at == 0 and compacted:
-                found.append(record)
-        elif is_carried(record, exact):
-            found.append(record)
-        else:
-            tally.drop("bookkeeping records")
-    return found
+    plain = [record for record in records if record.compaction is None]
+    kept = [record for record in plain if is_carried(record, exact)]
+    if len(kept) < len(plain):
+        tally.drop("bookkeeping records", times=len(plain) - len(kept))
+    begins = bool(records) and records[0].compaction is not None and any(record.summary for record in records)
+    return records[:1] + kept if begins else kept
 
 
 # ------------------------------------------------------------------------------------------------------- calls and results
@@ -399,13 +398,19 @@ class Slimmer:
         kind = re.sub(r"[()]", "", cc.media_type(block))[:60]
         return {"type": "text", "text": f"[image] ({kind}, {size:,} bytes, {PICTURE_HINT})"}
 
-    def detail(self, detail: Any) -> Any:
-        """A result's detail for the screen with the same cuts, None where even so it is too long."""
-        slim = mapped(detail, self.cut, blank=() if self.keep_images else DATA_KEYS)
-        if text_size(slim) <= DETAIL_FACTOR * max(self.limit, 500):
-            return slim
-        self.tally.drop("details for the screen")
-        return None
+    def beside_content(self, row: Json) -> None:
+        """Cut what stands in a row beside its content: a result's detail for the screen, and the text of files that a prompt named."""
+        if "toolUseResult" in row:
+            detail = mapped(row.pop("toolUseResult"), self.cut, blank=() if self.keep_images else DATA_KEYS)
+            if text_size(detail) > DETAIL_FACTOR * max(self.limit, 500):
+                self.tally.drop("details for the screen")
+            elif detail is not None:
+                row["toolUseResult"] = detail
+        if cc.string(cc.mapping(row.get("attachment")).get("type")) in FILE_ATTACHMENTS:
+            before = sent_size(row)
+            row.update({key: mapped(row[key], self.cut) for key in ("attachment", "rendered") if key in row})
+            if sent_size(row) < before:
+                self.tally.drop("attached files cut", before - sent_size(row))
 
 
 # ------------------------------------------------------------------------------------------------------------------ rows
@@ -459,7 +464,7 @@ class Copier:
         elif not self.take_content(row, piece):
             return None
         if not piece.whole and piece.record.size > self.slimmer.limit:
-            self.slim_rest(row)
+            self.slimmer.beside_content(row)
         if piece.part:
             row["uuid"] = fresh_uuid(self.identity.session, piece.record.uuid, str(piece.part))
         self.move_references(row)
@@ -500,18 +505,6 @@ class Copier:
             block = {**block, "id" if kind == "tool_use" else "tool_use_id": fresh}
         may_be_long = not piece.whole and (piece.record.size > self.slimmer.limit or kind in PICTURES or kind == "tool_result")
         return self.slimmer.block(block) if may_be_long else block
-
-    def slim_rest(self, row: Json) -> None:
-        """Cut what stands beside the content: a result's detail, and the text of files that a prompt named."""
-        if "toolUseResult" in row:
-            detail = self.slimmer.detail(row.pop("toolUseResult"))
-            row.update({} if detail is None else {"toolUseResult": detail})
-        if cc.string(cc.mapping(row.get("attachment")).get("type")) in FILE_ATTACHMENTS:
-            before = sent_size(row)
-            for key in ("attachment", "rendered"):
-                row.update({key: mapped(row[key], self.slimmer.cut)} if key in row else {})
-            if sent_size(row) < before:
-                self.tally.drop("attached files cut", before - sent_size(row))
 
     def move_references(self, row: Json) -> None:
         """A reference stays where it names a row of the copy (they lead back), else it goes."""
@@ -597,7 +590,7 @@ def as_line(row: Json) -> bytes:
     try:
         text = encoded(row)
     except ValueError:  # NaN and infinity are no JSON for the client
-        text = encoded(finite(row))
+        text = encoded(json.loads(json.dumps(row), parse_constant=lambda _: None))
     for breaks in "\u2028\u2029\x85":
         if breaks in text:  # to ask first is ten times as fast
             text = text.replace(breaks, f"\\u{ord(breaks):04x}")
@@ -605,15 +598,6 @@ def as_line(row: Json) -> bytes:
         return text.encode("utf-8") + b"\n"
     except UnicodeEncodeError:  # a lone surrogate
         return json.dumps(json.loads(text), separators=(",", ":")).encode("ascii") + b"\n"
-
-
-def finite(value: Any) -> Any:
-    """A JSON value with null for every number that JSON does not have."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, list):
-        return [finite(item) for item in value]
-    return {key: finite(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 # -------------------------------------------------------------------------------------------------------------- skeleton
@@ -768,7 +752,7 @@ class Skeleton:
         return sum(text_size(self.text(at, level)) for at, level in enumerate(levels))
 
     def estimate(self, levels: list[int]) -> int:
-        """Bytes of all turns, those of the results guessed by the length of their records."""
+        """The same, what results say guessed by the length of their records."""
         total = 0
         for at, level in enumerate(levels):
             results = [part.result for part in self.turns[at].parts if isinstance(part, cc.JoinedCall) and part.result]
@@ -867,14 +851,13 @@ class Promise(NamedTuple):
     """What a copy promises, in terms of source and result alone.
 
     `session` is its id; `said` the source's records whose words it must hold, in order; `untouched` those of which nothing may be cut;
-    `limit` where texts of others may be; `thinking` whether thinking must be there; `shown` masks, or does nothing.
+    `limit` where texts of others may be; `shown` masks, or does nothing.
     """
 
     session: str
     said: Sequence[cc.Record]
     untouched: frozenset[str]
     limit: int
-    thinking: bool
     shown: Callable[[str], str]
 
 
@@ -1341,12 +1324,16 @@ def report_xml(found: cc.Found, conversation: cc.Conversation, plan: Plan, copie
         cc.element("proof", "", quote.text(written.proof, 300)),
         cc.element("file", "", quote.text(identity.path, 300)),
         cc.element("notice", "", quote.text(" ".join(filter(None, (done, NOTICE, *remarks))))),
-        *dropped_xml(tally, quote),
+        *(cc.element("dropped", quote.attributes(dropped), "") for dropped in tally.dropped()),
         cc.element("source-title", "", quote.line(cc.session_title(conversation), 100)),
         *(cc.element("other-match", "", quote.line(other, 150)) for other in found.others),
         *([cc.element("how-found", "", quote.line(found.note, 150))] if found.note else []),
     ]
-    return framed(parts, head, options.max_chars)
+    content = "\n"
+    for part in parts:
+        if cc.utf16_length(cc.element("forked-session", head, f"{content}{part}\n")) < options.max_chars:
+            content += f"{part}\n"
+    return cc.element("forked-session", head, content) + "\n"
 
 
 def sizes_xml(conversation: cc.Conversation, tally: Tally, after: int, quote: cc.Quoter) -> list[str]:
@@ -1370,23 +1357,6 @@ def lighter_ways(options: argparse.Namespace, tally: Tally) -> str:
     return "It is hardly lighter than its source, which is mostly prompts, answers and short outputs: --compact or --last N makes a light one."
 
 
-def dropped_xml(tally: Tally, quote: cc.Quoter) -> list[str]:
-    """One element for each kind of thing that was dropped."""
-    return [
-        cc.element("dropped", quote.attributes({"kind": kind, "count": times, "context-tokens": tally.saved[kind] // BYTES_PER_TOKEN}), "")
-        for kind, times in tally.counts.items()
-    ]
-
-
-def framed(parts: list[str], head: str, bound: int) -> str:
-    """The root element with as many parts as the bound has room for, in order."""
-    content = "\n"
-    for part in parts:
-        if cc.utf16_length(cc.element("forked-session", head, f"{content}{part}\n")) < bound:
-            content += f"{part}\n"
-    return cc.element("forked-session", head, content) + "\n"
-
-
 def fork(options: argparse.Namespace) -> str:
     """Make the copy and report it."""
     found = cc.find_session(options, "this" if cc.own_session() else "latest")
@@ -1400,7 +1370,7 @@ def fork(options: argparse.Namespace) -> str:
         session = new_session(conversation, options, source, title)
         shares = options.name is not None and options.key is None and title.casefold() in titles_in(folder)
         copier = Copier(plan, Identity(session, source, title, directory, os.path.join(folder, f"{session}.jsonl"), shares), options, tally)
-        promise = Promise(session, plan.said, plan.untouched, options.tool_chars, options.exact, cc.mask if options.redact else str)
+        promise = Promise(session, plan.said, plan.untouched, options.tool_chars, cc.mask if options.redact else str)
         written = make_copy(copier, promise, options.dry_run)
         measure_rest(plan, tally)
     except RecursionError:
