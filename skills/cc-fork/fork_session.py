@@ -27,7 +27,8 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import chain, count, groupby, zip_longest
+from itertools import chain, groupby, zip_longest
+from itertools import count as count_from
 from operator import itemgetter
 from typing import IO, Any, NamedTuple, Optional, Union
 
@@ -247,7 +248,7 @@ def answered_calls(records: list[cc.Record]) -> dict[str, list[Answered]]:
     for record in records:
         for call in record.calls() if record.kind == "assistant" else ():
             row, place = waiting[call.id].popleft() if call.id and waiting[call.id] else (None, 0)
-            fresh = call.id if call.id not in used else next(name for n in count(2) if (name := f"{call.id}{SUFFIX}{n}") not in used)
+            fresh = call.id if call.id not in used else next(name for n in count_from(2) if (name := f"{call.id}{SUFFIX}{n}") not in used)
             used.add(fresh)
             found[record.uuid].append(Answered(call, row, place, fresh))
     return found
@@ -484,7 +485,7 @@ class Copier:
         message = row["message"] = dict(cc.mapping(row.get("message")))
         content = message.get("content")
         if isinstance(content, list):
-            own, places = "tool_use" if row["type"] == "assistant" else "tool_result", count()
+            own, places = "tool_use" if row["type"] == "assistant" else "tool_result", count_from()
             content = [new for block in content if (new := self.new_block(block, piece, own, places)) is not None]
         message["content"] = content
         return bool(content) and isinstance(content, (str, list))
@@ -799,14 +800,16 @@ def make_plan(conversation: cc.Conversation, options: argparse.Namespace, source
     records = without_own_command(conversation.live if options.up_to is None else records_up_to(conversation, options.up_to))
     if not any(record.summary or (record.kind == "assistant" and record.blocks) or cc.prompt_of(record) for record in records):
         raise cc.Refusal(f"no conversation to copy in {conversation.transcript.path}; name another session by id or title")
-    start = 0
+    kept = options.last if options.last is not None else options.keep_last if options.compact else None
+    start = 0 if kept is None else start_of_last(records, kept)
+    cut, near = records[:start], records[min(start, len(records) - 1)]
+    left_out = len(exchange_starts(cut))
     lead: list[Union[Piece, Made]] = []
-    if options.last is not None and (start := start_of_last(records, options.last)):
-        lead = [note_of(records[:start], source, records[min(start, len(records) - 1)])]
-    elif options.compact and (start := start_of_last(records, options.keep_last)):
+    if cut and options.compact:
         shown = cc.mask if options.redact else str
-        summary = options.summary_text or summary_text(records[:start], numbers, source, options.summary_tokens, shown)
-        lead = compaction_of(records[:start], summary, records[min(start, len(records) - 1)])
+        lead = compaction_of(cut, options.summary_text or summary_text(cut, numbers, source, options.summary_tokens, shown), near)
+    elif cut:
+        lead = [note_of(left_out, source, near)]
     said = carried(records[start:], options.exact, tally)
     whole_from = start_of_last(said, options.keep_last)
     pieces = lead + Pairing(said, numbers, whole_from, options.exact, tally).lay_out()
@@ -814,13 +817,12 @@ def make_plan(conversation: cc.Conversation, options: argparse.Namespace, source
     copied = {piece.record.uuid for piece in pieces if isinstance(piece, Piece)}
     rest = [record for record in conversation.live if record.uuid not in copied and is_carried(record, False)]
     untouched = frozenset(record.uuid for record in (said if options.exact else said[whole_from:]))
-    return Plan(pieces, said, untouched, len(exchange_starts(records[:start])), live, rest)
+    return Plan(pieces, said, untouched, left_out, live, rest)
 
 
-def note_of(cut: list[cc.Record], source: str, near: cc.Record) -> Made:
+def note_of(left_out: int, source: str, near: cc.Record) -> Made:
     """The note that leads a copy of the last exchanges only."""
-    count = len(exchange_starts(cut))
-    what = f"This conversation is the end of session {source}: {count} earlier exchanges were left out by cc-fork."
+    what = f"This conversation is the end of session {source}: {left_out} earlier exchanges were left out by cc-fork."
     text = f"[{what} To see them: /cc-query-chat --chat {source} --turn N]"
     return Made("note", {"type": "user", "message": {"role": "user", "content": text}, "isMeta": True}, near)
 
@@ -1157,7 +1159,7 @@ def new_title(conversation: cc.Conversation, options: argparse.Namespace, folder
     stem = re.sub(r" \(fork(?: \d+)?\)$", "", cc.session_title(conversation))
     stem = cc.shortened(cc.clean(cc.mask(stem) if options.redact else stem), TITLE_UNITS - 12) or "session"
     taken = set() if options.key is not None else set(titles_in(folder))
-    numbered = (f"{stem} (fork {n})" for n in count(2))
+    numbered = (f"{stem} (fork {n})" for n in count_from(2))
     return next(title for title in chain([f"{stem} (fork)"], numbered) if title.casefold() not in taken)
 
 
@@ -1358,7 +1360,7 @@ def lighter_ways(options: argparse.Namespace, tally: Tally) -> str:
 
 
 def fork(options: argparse.Namespace) -> str:
-    """Make the copy and report it."""
+    """Make the copy; the report."""
     found = cc.find_session(options, "this" if cc.own_session() else "latest")
     options.summary_text = read_summary_file(options)
     conversation = cc.read_conversation(cc.read_transcript(found.path))
