@@ -186,7 +186,7 @@ def records_up_to(conversation: cc.Conversation, until: str) -> list[cc.Record]:
 
 
 def is_turn(record: cc.Record) -> bool:
-    """Whether a record belongs to the answer to a prompt: what the agent says, calls and gets, and where it was interrupted."""
+    """Whether a record is part of the answer to a prompt: what the agent says, calls and gets, and where it was interrupted."""
     return record.kind == "assistant" or bool(record.results()) or "".join(record.texts()).startswith("[Request interrupted by user")
 
 
@@ -948,7 +948,7 @@ class RowOrder:
         self.answer = ""
 
     def fault(self, record: cc.Record) -> str:
-        """What is wrong with the next row, empty where nothing is."""
+        """What is wrong with the next row, to be put after its number; empty where nothing is."""
         if record.uuid in self.known:
             return " has no uuid of its own"
         if record.parent not in self.known and (self.known or record.parent is not None):
@@ -1031,7 +1031,7 @@ def check_words(promise: Promise, source: Words, live: list[cc.Record]) -> int:
 
 
 class Answers(NamedTuple):
-    """What the calls of the source got: `results` of each call in order, and of those that are compared, by their place, the texts."""
+    """What the calls of the source got: the `results` of each id in order, and the `texts` of those that are compared, by their place in all."""
 
     results: dict[str, list[cc.Result]]
     texts: dict[int, list[str]]
@@ -1312,7 +1312,7 @@ def resume_command(conversation: cc.Conversation, identity: Identity) -> tuple[s
     return (moved, "") if len(moved) <= COMMAND_UNITS // 2 else (command, "to be run in the session's directory")
 
 
-def report_xml(found: cc.Found, conversation: cc.Conversation, plan: Plan, copier: Copier, written: Written, options: argparse.Namespace) -> str:
+def report_xml(found: cc.Found, conversation: cc.Conversation, copier: Copier, written: Written, options: argparse.Namespace) -> str:
     """The report, in at most the bound: what can be left out comes last and goes first."""
     quote, identity, tally = cc.Quoter(options.show_secrets), copier.identity, copier.tally
     command, remark = resume_command(conversation, identity)
@@ -1379,7 +1379,7 @@ def fork(options: argparse.Namespace) -> str:
         raise cc.Refusal(f"a record of {found.path} is nested too deeply to be copied; nothing was written") from None
     if not options.dry_run:
         options.done = f"the copy is there all the same: {resume_command(conversation, copier.identity)[0]}"
-    return report_xml(found, conversation, plan, copier, written, options)
+    return report_xml(found, conversation, copier, written, options)
 
 
 def measure_rest(plan: Plan, tally: Tally) -> None:
