@@ -328,6 +328,16 @@ def test_usage_says_what_the_copy_holds(fork: Fork, place: Callable[..., Path]) 
     assert set(exact) == {990_000}
 
 
+def test_what_goes_from_a_row_that_is_not_cut_weighs_nothing(fork: Fork, place: Callable[..., Path]) -> None:
+    """Thinking beside a text goes from the last exchanges as well, and a result that no call takes along from beside its words."""
+    thinking = {"type": "thinking", "thinking": "plum " * 8_000, "signature": "c2ln"}
+    stray = user([{"type": "tool_result", "tool_use_id": "toolu_x", "content": "pear " * 8_000}, said("[Request interrupted by user]")])
+    made = fork(place(rows_of(user("first"), agent(thinking, said("one")), stray, agent(said("two")))))
+    context = made.report.find("context")
+    assert context is not None and int(context.attrib["tokens-after"]) < 100 and int(context.attrib["tokens-saved"]) > 15_000
+    assert made.chain()[-1]["message"]["usage"]["input_tokens"] < 13_100
+
+
 def test_a_copy_of_a_copy_is_cut_no_further(fork: Fork, place: Callable[..., Path]) -> None:
     first = fork(place(long_session()), "--keep-last", "0")
     assert fork(first.path, "--keep-last", "0").results() == first.results()
@@ -343,6 +353,25 @@ def test_pictures_become_notes(fork: Fork, place: Callable[..., Path]) -> None:
     assert copy.results() == {"t1": [{"type": "text", "text": "[image] (image/png, 2,475 bytes, left out by cc-fork)"}]}
     assert [(one.get("kind"), one.get("count")) for one in copy.report.findall("dropped")] == [("pictures", "2")]
     assert fork(place(given), "--keep-last", "1", "--keep-images").blocks("image") == [PICTURE]
+
+
+def test_a_detail_of_a_kept_picture_is_whole(fork: Fork, place: Callable[..., Path]) -> None:
+    shown = {"type": "image", "file": {"base64": "iVBORw0KGgo" * 300, "type": "image/png", "originalSize": 2_475}}
+    given = rows_of(user("look"), agent(call("t1", "Read", file_path="/a.png")), {**result("t1", [PICTURE]), "toolUseResult": shown}, agent(said("seen")))
+    assert [row["toolUseResult"] for row in fork(place(given), "--keep-last", "0", "--keep-images").chain() if "toolUseResult" in row] == [shown]
+    assert "iVBORw0KGgo" not in fork(place(given), "--keep-last", "0").path.read_text()
+
+
+@pytest.mark.parametrize("way", [["--keep-last", "0"], ["--exact"], ["--redact", "--keep-last", "0"]], ids=" ".join)
+@pytest.mark.parametrize("opening, closing", ["[]", "{}"])
+def test_a_record_nested_as_deeply_as_json_takes_it(fork: Fork, place: Callable[..., Path], opening: str, closing: str, way: list[str]) -> None:
+    """In a call's input and in a result's detail: 980 levels are what json reads here."""
+    levels = 900
+    deep = (opening + ('"a":' if opening == "{" else "")) * levels + '"core"' + closing * levels
+    given = rows_of(user("do it"), agent(call("t1", v="DEEP", long="x" * 5_000)), {**result("t1", "y" * 5_000), "toolUseResult": {"v": "DEEP"}}, agent(said("done")))
+    copy = fork(place(given.replace(b'"DEEP"', deep.encode())), *way)
+    assert copy.path.read_bytes().count(b'"v":' + deep.encode()) == 2
+    assert bool(copy.report.findall("dropped")) == ("--exact" not in way)
 
 
 def test_queued_prompts_become_rows_of_the_person(fork: Fork, place: Callable[..., Path]) -> None:

@@ -19,7 +19,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import math
 import os
 import re
 import shlex
@@ -28,7 +27,9 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import chain, groupby, zip_longest
 from itertools import count as count_from
+from operator import itemgetter
 from typing import IO, Any, NamedTuple, Optional, Union
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -40,7 +41,6 @@ SYSTEM_TOKENS = 13_000  # system prompt and tools, which every request carries b
 PICTURE_BYTES = 1_500 * BYTES_PER_TOKEN  # what a picture costs the context, whatever its file's size
 DETAIL_FACTOR = 4  # a result's detail for the screen that is longer than so many --tool-chars goes as a whole
 SUFFIX = "_cc"  # of a call's id that the source uses a second time
-MADE_TITLE = " (fork)"
 TITLE_UNITS = 200  # a title is one line
 COMMAND_UNITS = 700  # a command that takes more of the report's bound is shown without its `cd`
 OWN_COMMANDS = ("/cc-fork", "/cc-carryover:cc-fork")
@@ -50,26 +50,17 @@ INTERRUPTED = (  # the client's own words for a call at the end that has no resu
 )
 MISSING = "[Tool result missing due to internal error]"  # the same for one in the middle, where other calls of its answer have theirs (measured)
 UNREADABLE = "[This output is damaged in the session that this copy was made from, and is lost.]"
+PICTURES = ("image", "document")  # kinds of blocks
 PICTURE_HINT = "left out by cc-fork"
 PICTURE_NOTE = re.compile(r"\[image\] \([^()]*, left out by cc-fork\)")
-ANNOUNCED = frozenset(  # attachments that the client makes anew when they are missing, or that only its own records need (measured)
-    (
-        "environment",
-        "model",
-        "date",
-        "session_context",
-        "remote_session_change",
-        "deferred_tools_delta",
-        "deferred_tools_record",
-        "agent_listing_delta",
-        "skill_listing",
-        "prompt_snapshot",
-        "command_permissions",
-        "task_reminder",
-    )
-)
+# fmt: off
+ANNOUNCED = frozenset((  # attachments that the client makes anew when they are missing, or that only its own records need (measured)
+    "environment", "model", "date", "session_context", "remote_session_change", "deferred_tools_delta", "deferred_tools_record",
+    "agent_listing_delta", "skill_listing", "prompt_snapshot", "command_permissions", "task_reminder",
+))
+# fmt: on
 FILE_ATTACHMENTS = frozenset(("file", "directory", "edited_text_file"))  # what a tool would have read, cut like its output
-DROPPED_FIELDS = frozenset(("session_id", "sessionKind", "forkedFrom", "requestSessionId"))  # as /branch does
+OWN_FIELDS = frozenset(("parentUuid", "isSidechain", "session_id", "sessionKind", "forkedFrom", "requestSessionId"))  # never the source's
 DATA_KEYS = ("data", "base64")  # of a picture
 KEPT_NAMES = ("type", "uuid", "parentUuid", "sessionId", "timestamp", "cwd")  # what the client finds a row by
 PLACE_FIELDS = ("userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch", "slug")  # the same on every row of a session
@@ -85,14 +76,14 @@ class Piece(NamedTuple):
     """A record that goes into the copy, or a part of one: where two answers share a row of results, it is parted.
 
     `turn` is the number of its exchange in the source; `whole` whether nothing in it is cut; `ids` what its calls (of an assistant row)
-    or results (of a user row) are called in the copy, one after the other, None where one goes; `thinking` whether its thinking stays;
+    or results (of a user row) are called in the copy, by their place among them, the others go; `thinking` whether its thinking stays;
     `part` counts from 0.
     """
 
     record: cc.Record
     turn: int
     whole: bool
-    ids: tuple[Optional[str], ...]
+    ids: dict[int, str]
     thinking: bool
     part: int
 
@@ -108,14 +99,12 @@ class Made(NamedTuple):
 class Plan(NamedTuple):
     """What the copy will hold, in order, and what of the source it comes from.
 
-    `said` are the records whose words must be in it; `summary` is the text that stands for those before, empty where nothing does;
-    `untouched` the uuids of those records that nothing may be cut from; `left_out` how many exchanges were; `live` the uuids of what
-    the source would send now, and `rest` those of these records that are not copied at all.
+    `said` are the records whose words must be in it; `untouched` the uuids of those that nothing may be cut from; `left_out` how many
+    exchanges were; `live` the uuids of what the source would send now, and `rest` those of these records that are not copied at all.
     """
 
     pieces: list[Union[Piece, Made]]
     said: list[cc.Record]
-    summary: str
     untouched: frozenset[str]
     left_out: int
     live: frozenset[str]
@@ -126,14 +115,19 @@ class Tally:
     """What was dropped: by kind how often, and how many bytes of the context that saved; and sizes in bytes of context."""
 
     def __init__(self) -> None:
-        self.counts: dict[str, int] = {}
-        self.saved: dict[str, int] = {}
+        self.counts: Counter[str] = Counter()
+        self.saved: Counter[str] = Counter()
         self.before = self.after = 0
 
-    def drop(self, kind: str, context: int = 0, count: int = 1) -> None:
-        """Note `count` things of a kind as dropped, `context` bytes of the context in all."""
-        self.counts[kind] = self.counts.get(kind, 0) + count
-        self.saved[kind] = self.saved.get(kind, 0) + context
+    def drop(self, kind: str, context: int = 0, times: int = 1) -> None:
+        """Note that something of a kind was dropped so many times, `context` bytes of the context in all."""
+        self.counts[kind] += times
+        self.saved[kind] += context
+
+    def dropped(self) -> Iterator[dict[str, object]]:
+        """What the report says of each kind."""
+        for kind, times in self.counts.items():
+            yield {"kind": kind, "count": times, "context-tokens": self.saved[kind] // BYTES_PER_TOKEN}
 
 
 def text_size(value: object) -> int:
@@ -141,7 +135,7 @@ def text_size(value: object) -> int:
     if isinstance(value, str):
         return len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
     if isinstance(value, dict):
-        if value.get("type") in ("image", "document") and "source" in value:
+        if value.get("type") in PICTURES and "source" in value:
             return PICTURE_BYTES
         value = value.values()
     elif not isinstance(value, list):
@@ -192,7 +186,7 @@ def records_up_to(conversation: cc.Conversation, until: str) -> list[cc.Record]:
 
 
 def is_turn(record: cc.Record) -> bool:
-    """Whether a record belongs to the answer to a prompt: what the agent says, calls and gets, and where it was interrupted."""
+    """Whether a record is part of the answer to a prompt: what the agent says, calls and gets, and where it was interrupted."""
     return record.kind == "assistant" or bool(record.results()) or "".join(record.texts()).startswith("[Request interrupted by user")
 
 
@@ -220,27 +214,22 @@ def is_carried(record: cc.Record, exact: bool) -> bool:
 
 def carried(records: list[cc.Record], exact: bool, tally: Tally) -> list[cc.Record]:
     """The records that go into the copy. A boundary does only where it begins the conversation and its summary is there."""
-    found = []
-    compacted = bool(records) and records[0].compaction is not None and any(record.summary for record in records)
-    for at, record in enumerate(records):
-        if record.compaction is not None:
-            if at == 0 and compacted:
-                found.append(record)
-        elif is_carried(record, exact):
-            found.append(record)
-        else:
-            tally.drop("bookkeeping records")
-    return found
+    plain = [record for record in records if record.compaction is None]
+    kept = [record for record in plain if is_carried(record, exact)]
+    if len(kept) < len(plain):
+        tally.drop("bookkeeping records", times=len(plain) - len(kept))
+    begins = bool(records) and records[0].compaction is not None and any(record.summary for record in records)
+    return records[:1] + kept if begins else kept
 
 
 # ------------------------------------------------------------------------------------------------------- calls and results
 
 
 class Answered(NamedTuple):
-    """A call, the result that belongs to it (None: it never came) with its place among the results of its row, and the call's id in the copy."""
+    """A call, the row that holds its result (None: it never came), the result's place among those of the row, and the call's id in the copy."""
 
     call: cc.Call
-    result: Optional[cc.Result]
+    row: Optional[cc.Record]
     place: int
     id: str
 
@@ -250,37 +239,19 @@ def answered_calls(records: list[cc.Record]) -> dict[str, list[Answered]]:
 
     An id that is used again gets one of its own: the API refuses a second result for one call.
     """
-    waiting: dict[str, deque[tuple[cc.Result, int]]] = {}
+    waiting: defaultdict[str, deque[tuple[cc.Record, int]]] = defaultdict(deque)
     for record in sorted((record for record in records if record.kind == "user"), key=lambda record: record.line):
         for place, result in enumerate(record.results()):
-            waiting.setdefault(result.call_id, deque()).append((result, place))
+            waiting[result.call_id].append((record, place))
     used: set[str] = set()
-    found: dict[str, list[Answered]] = {}
+    found: dict[str, list[Answered]] = {record.uuid: [] for record in records}
     for record in records:
         for call in record.calls() if record.kind == "assistant" else ():
-            results = waiting.get(call.id) if call.id else None
-            given = results.popleft() if results else None
-            fresh = call.id if call.id not in used else next(name for name in names_like(call.id) if name not in used)
+            row, place = waiting[call.id].popleft() if call.id and waiting[call.id] else (None, 0)
+            fresh = call.id if call.id not in used else next(name for n in count_from(2) if (name := f"{call.id}{SUFFIX}{n}") not in used)
             used.add(fresh)
-            found.setdefault(record.uuid, []).append(Answered(call, given[0] if given else None, given[1] if given else 0, fresh))
+            found[record.uuid].append(Answered(call, row, place, fresh))
     return found
-
-
-def names_like(call: str) -> Iterator[str]:
-    """The ids that a call gets where its own is taken."""
-    return (f"{call}{SUFFIX}{n}" for n in count_from(2))
-
-
-def answer_groups(records: list[cc.Record]) -> Iterator[list[cc.Record]]:
-    """`records` with the rows of one answer together, every other record by itself."""
-    group: list[cc.Record] = []
-    for record in records:
-        if group and not (record.kind == "assistant" and record.message_id and record.message_id == group[0].message_id):
-            yield group
-            group = []
-        group.append(record)
-    if group:
-        yield group
 
 
 class Pairing:
@@ -290,26 +261,25 @@ class Pairing:
         self.records, self.turns, self.tally, self.exact = records, turns, tally, exact
         self.whole = {record.uuid for record in records[whole_from:]}
         self.answers = answered_calls(records)
-        self.taken = {answer.result.record.uuid for answers in self.answers.values() for answer in answers if answer.result}
+        self.taken = {answer.row.uuid for answers in self.answers.values() for answer in answers if answer.row}
         self.parts: defaultdict[str, int] = defaultdict(int)
         self.pieces: list[Union[Piece, Made]] = []
         self.turn = 0
 
     def lay_out(self) -> list[Union[Piece, Made]]:
         """All pieces in order."""
-        last = max((at for at, record in enumerate(self.records) if record.kind == "assistant" or is_spoken(record)), default=0)
-        at = 0
-        for group in answer_groups(self.records):
-            at += len(group)
+        last = next((record for record in reversed(self.records) if record.kind == "assistant" or is_spoken(record)), None)
+        for _, rows in groupby(self.records, key=lambda record: record.message_id or record.uuid):
+            group = list(rows)
             if group[0].kind == "assistant":
-                self.add_answer(group, at > last)
+                self.add_answer(group, group[-1] is last)
             elif not group[0].results():
-                self.add(group[0], (), True)
-            else:
+                self.add(group[0], {}, True)
+            elif group[0].uuid not in self.taken:
                 self.add_loose_results(group[0])
         return self.pieces
 
-    def add(self, record: cc.Record, ids: tuple[Optional[str], ...], thinking: bool) -> None:
+    def add(self, record: cc.Record, ids: dict[int, str], thinking: bool) -> None:
         """One more piece, numbered where its record is parted."""
         self.turn = self.turns.get(record.uuid, self.turn)
         whole = self.exact or record.uuid in self.whole
@@ -319,28 +289,28 @@ class Pairing:
     def add_answer(self, rows: list[cc.Record], at_end: bool) -> None:
         """The rows of one answer, then the results of their calls. Where none of its calls got one, they go; else, and at the end of the
         session, the model is told what is missing in the client's words (measured). An answer that loses a call loses its thinking."""
-        answers = [answer for row in rows for answer in self.answers.get(row.uuid, ())]
-        open_calls = [answer for answer in answers if answer.result is None]
+        answers = [answer for row in rows for answer in self.answers[row.uuid]]
+        open_calls = [answer for answer in answers if answer.row is None]
         tells = at_end or len(open_calls) < len(answers)
         told = [answer for answer in open_calls if tells and answer.call.id and "fork_session.py" not in answer.call.argument("command")]
         for row in rows:
-            ids = tuple(answer.id if answer.result or answer in told else None for answer in self.answers.get(row.uuid, ()))
+            ids = {at: answer.id for at, answer in enumerate(self.answers[row.uuid]) if answer.row or answer in told}
             self.add(row, ids, len(told) == len(open_calls))
         if told:
             what = {"type": "tool_result", "content": INTERRUPTED if at_end else MISSING, "is_error": True}
             content = [{**what, "tool_use_id": answer.id} for answer in told]
             self.pieces.append(Made("interrupted", {"type": "user", "message": {"role": "user", "content": content}}, rows[-1]))
-        for record, ids in by_record(answers):
-            self.add(record, ids, True)
+        given = sorted(((answer.row, answer.place, answer.id) for answer in answers if answer.row), key=lambda one: (one[0].line, one[1]))
+        for record, results in groupby(given, key=itemgetter(0)):
+            self.add(record, {place: id for _, place, id in results}, True)
         if len(open_calls) > len(told):
-            self.tally.drop("calls without a result", count=len(open_calls) - len(told))
+            self.tally.drop("calls without a result", times=len(open_calls) - len(told))
 
     def add_loose_results(self, record: cc.Record) -> None:
-        """A row of results in its own place: there only the words beside them are left, where no call takes the row along."""
-        if record.uuid not in self.taken:
-            self.tally.drop("results without a call", count=len(record.results()))
-            if len(record.results()) < len(record.blocks):
-                self.add(record, (), True)
+        """A row of results that no call takes along: only the words beside them are left."""
+        self.tally.drop("results without a call", times=len(record.results()))
+        if len(record.results()) < len(record.blocks):
+            self.add(record, {}, True)
 
 
 def is_spoken(record: cc.Record) -> bool:
@@ -348,42 +318,35 @@ def is_spoken(record: cc.Record) -> bool:
     return record.queued or (record.kind == "user" and not record.meta and any(isinstance(block, (cc.Text, cc.Image)) for block in record.blocks))
 
 
-def by_record(answers: list[Answered]) -> Iterator[tuple[cc.Record, tuple[Optional[str], ...]]]:
-    """The rows that hold results of one answer, in the order of the file, with the new ids of those results."""
-    found: dict[str, dict[int, str]] = {}
-    records: dict[str, cc.Record] = {}
-    for record, answer in sorted(((answer.result.record, answer) for answer in answers if answer.result), key=lambda pair: pair[0].line):
-        records[record.uuid] = record
-        found.setdefault(record.uuid, {})[answer.place] = answer.id
-    for uuid, ids in found.items():
-        yield records[uuid], tuple(ids.get(place) for place in range(len(records[uuid].results())))
-
-
 # --------------------------------------------------------------------------------------------------------------- slimming
 
 
-def mapped(value: Any, change: Callable[[str], str], names: bool = False) -> Any:
-    """A JSON value with every text changed, but for the data of pictures; with `names` the keys as well, which then say what stands under them."""
+def mapped(value: Any, change: Callable[[str], str], names: bool = False, blank: Sequence[str] = ()) -> Any:
+    """A JSON value with every text changed, but for the data of pictures; with `names` the keys as well, which then say what stands under
+    them. Texts under a key of `blank` become empty."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, list):
-        return [mapped(item, change, names) for item in value]
+        items = []
+        for item in value:  # one frame a level, so that what could be parsed can be mapped
+            items.append(change(item) if isinstance(item, str) else mapped(item, change, names, blank))
+        return items
     if not isinstance(value, dict):
         return value
-    kept = DATA_KEYS if is_picture_source(value) else ()
+    kind = cc.string(value.get("type"))
+    kept = DATA_KEYS if kind == "base64" or "/" in kind else ()  # by their type, objects that hold a picture's data
     found: Json = {}
     for key, item in value.items():
         name = change(key) if names else key
         while name in found:  # two keys that are the same once they are masked
             name += "'"
-        found[name] = item if key in kept else cc.mask_named(key, item) if names and isinstance(item, str) else mapped(item, change, names)
+        if key in blank and isinstance(item, str):
+            found[name] = ""
+        elif names and isinstance(item, str) and key not in kept:
+            found[name] = cc.mask_named(key, item)
+        else:
+            found[name] = item if key in kept else mapped(item, change, names, blank)
     return found
-
-
-def is_picture_source(value: Json) -> bool:
-    """Whether an object is what holds a picture's data: its type is base64, or a media type."""
-    kind = cc.string(value.get("type"))
-    return kind == "base64" or "/" in kind
 
 
 def redacted(fields: Json) -> Json:
@@ -393,85 +356,64 @@ def redacted(fields: Json) -> Json:
     return {**row, **{key: fields[key] for key in KEPT_NAMES if key in fields}}
 
 
-def picture_note(block: Json) -> Json:
-    """The text that stands for a picture or document."""
-    size = len(cc.string(cc.mapping(block.get("source")).get("data"))) * 3 // 4
-    kind = re.sub(r"[()]", "", cc.media_type(block))[:60]
-    return {"type": "text", "text": f"[image] ({kind}, {size:,} bytes, {PICTURE_HINT})"}
-
-
 class Slimmer:
     """Cuts what is long in a row's calls, results, pictures and details, and counts it."""
 
     def __init__(self, source: str, tool_chars: int, keep_images: bool, tally: Tally) -> None:
         self.source, self.limit, self.keep_images, self.tally = source, tool_chars, keep_images, tally
         self.turn = 0
+        self.saved = 0  # bytes that the cuts of one block took away
 
     def cut(self, text: str) -> str:
         """`text` within the limit, with the command that shows the whole."""
-        return cc.cut(text, self.limit, f" by cc-fork; whole: /cc-query-chat --chat {self.source} --turn {self.turn}")
+        if len(text) <= self.limit // 2:
+            return text
+        slim = cc.cut(text, self.limit, f" by cc-fork; whole: /cc-query-chat --chat {self.source} --turn {self.turn}")
+        self.saved += text_size(text) - text_size(slim)
+        return slim
 
     def block(self, block: Json) -> Json:
         """A content block of a message, slim."""
-        kind = block.get("type")
+        self.saved, kind = 0, block.get("type")
         if kind == "tool_use":
-            return self.counted({**block, "input": mapped(block.get("input"), self.cut)}, block, "tool inputs cut")
-        if kind == "tool_result" and "content" in block:
+            block = {**block, "input": mapped(block.get("input"), self.cut)}
+        elif kind == "tool_result" and "content" in block:
             content = block["content"]
-            if isinstance(content, list):
-                content = [self.result_block(item) for item in content]
-            elif isinstance(content, str):
-                content = self.cut(content)
-            return self.counted({**block, "content": content}, block, "tool outputs cut")
-        slim: Json = self.picture(block)
-        return slim
-
-    def counted(self, slim: Json, block: Json, kind: str) -> Json:
-        """`slim`, noted where it is smaller. Pictures in it have been counted already."""
-        if slim == block:
-            return slim
-        if not self.keep_images and kind == "tool outputs cut" and isinstance(block.get("content"), list):
-            block = {**block, "content": [self.picture_text(item) for item in block["content"]]}
-        saved = text_size(block) - text_size(slim)
-        if saved > 0:
-            self.tally.drop(kind, saved)
-        return slim
+            slim = [self.result_block(item) for item in content] if isinstance(content, list) else content
+            block = {**block, "content": self.cut(content) if isinstance(content, str) else slim}
+        elif kind in PICTURES and not self.keep_images:
+            return self.picture_note(block)
+        if self.saved > 0:
+            self.tally.drop("tool inputs cut" if kind == "tool_use" else "tool outputs cut", self.saved)
+        return block
 
     def result_block(self, item: Any) -> Any:
         """A block inside a result."""
-        if isinstance(item, dict) and item.get("type") == "text" and isinstance(item.get("text"), str):
+        kind = item.get("type") if isinstance(item, dict) else None
+        if kind == "text" and isinstance(item.get("text"), str):
             return {**item, "text": self.cut(item["text"])}
-        return self.picture(item)
+        return self.picture_note(item) if kind in PICTURES and not self.keep_images else item
 
-    def picture_text(self, item: Any) -> Any:
-        """A block, a picture replaced by its note."""
-        return picture_note(item) if isinstance(item, dict) and item.get("type") in ("image", "document") else item
-
-    def picture(self, block: Any) -> Any:
-        """A block, a picture replaced by a note and counted."""
-        if self.keep_images or not isinstance(block, dict) or block.get("type") not in ("image", "document"):
-            return block
+    def picture_note(self, block: Json) -> Json:
+        """The text that stands for a picture or document."""
         self.tally.drop("pictures", PICTURE_BYTES)
-        return picture_note(block)
+        size = len(cc.string(cc.mapping(block.get("source")).get("data"))) * 3 // 4
+        kind = re.sub(r"[()]", "", cc.media_type(block))[:60]
+        return {"type": "text", "text": f"[image] ({kind}, {size:,} bytes, {PICTURE_HINT})"}
 
-    def detail(self, detail: Any) -> Any:
-        """A result's detail for the screen with the same cuts, None where even so it is too long."""
-        slim = self.plain_detail(detail)
-        if text_size(slim) <= DETAIL_FACTOR * max(self.limit, 500):
-            return slim
-        self.tally.drop("details for the screen")
-        return None
-
-    def plain_detail(self, value: Any) -> Any:
-        """A value with its texts cut, and the data of pictures gone."""
-        if isinstance(value, str):
-            return self.cut(value)
-        if isinstance(value, list):
-            return [item if isinstance(item, str) and len(item) <= self.limit // 2 else self.plain_detail(item) for item in value]
-        if isinstance(value, dict):
-            dropped = () if self.keep_images else DATA_KEYS
-            return {key: "" if key in dropped and isinstance(item, str) else self.plain_detail(item) for key, item in value.items()}
-        return value
+    def beside_content(self, row: Json) -> None:
+        """Cut what stands in a row beside its content: a result's detail for the screen, and the text of files that a prompt named."""
+        if "toolUseResult" in row:
+            detail = mapped(row.pop("toolUseResult"), self.cut, blank=() if self.keep_images else DATA_KEYS)
+            if text_size(detail) > DETAIL_FACTOR * max(self.limit, 500):
+                self.tally.drop("details for the screen")
+            elif detail is not None:
+                row["toolUseResult"] = detail
+        if cc.string(cc.mapping(row.get("attachment")).get("type")) in FILE_ATTACHMENTS:
+            before = sent_size(row)
+            row.update({key: mapped(row[key], self.cut) for key in ("attachment", "rendered") if key in row})
+            if sent_size(row) < before:
+                self.tally.drop("attached files cut", before - sent_size(row))
 
 
 # ------------------------------------------------------------------------------------------------------------------ rows
@@ -485,14 +427,9 @@ class Copier:
         self.slimmer = Slimmer(identity.source, options.tool_chars, options.keep_images, tally)
         self.plan = plan
         self.parent: Optional[str] = None
-        self.firsts = {piece.record.uuid: piece for piece in plan.pieces if isinstance(piece, Piece) and not piece.part}
         self.answer, self.answer_from = "", 0
         self.written: set[str] = set()
         self.speaks = False  # whether a row of the two roles is written
-
-    def uuid(self, uuid: str, part: int) -> str:
-        """The uuid of a row: its own, and a new one for further parts of it."""
-        return uuid if not part else fresh_uuid(self.identity.session, uuid, str(part))
 
     def lines(self) -> Iterator[bytes]:
         """The lines of the copy, in order, the titles last."""
@@ -512,20 +449,17 @@ class Copier:
         row: Json = {"parentUuid": None, "isSidechain": False, **made.fields, "uuid": fresh_uuid(self.identity.session, made.name, made.near.uuid)}
         row["timestamp"] = made.near.timestamp or "1970-01-01T00:00:00.000Z"
         row.update({key: near[key] for key in PLACE_FIELDS if key in near})
-        self.tally.after += sent_size(row)
+        self.count(row)
         return self.placed(row)
 
     def row(self, piece: Piece) -> Optional[Json]:
         """The row of a record, None where nothing of it is left."""
         fields = piece.record.fields() or stand_in(piece)
-        before = sent_size(fields)
         if not piece.part and piece.record.uuid in self.plan.live:
-            self.tally.before += before
+            self.tally.before += sent_size(fields)
         fields = self.shown(fields)
-        row: Json = {"parentUuid": None, "isSidechain": False, **fields}
-        row.update(parentUuid=None, isSidechain=False)
-        for key in DROPPED_FIELDS & row.keys():
-            del row[key]
+        row: Json = {"parentUuid": None, "isSidechain": False, **{key: value for key, value in fields.items() if key not in OWN_FIELDS}}
+        self.slimmer.turn = piece.turn
         if not self.exact and piece.record.queued and cc.prompt_of(piece.record):
             row = as_prompt(row)
         if row.get("type") not in ("user", "assistant"):
@@ -533,14 +467,15 @@ class Copier:
         elif not self.take_content(row, piece):
             return None
         if not piece.whole and piece.record.size > self.slimmer.limit:
-            self.slim_rest(row, piece)
-        row["uuid"] = self.uuid(piece.record.uuid, piece.part)
+            self.slimmer.beside_content(row)
+        if piece.part:
+            row["uuid"] = fresh_uuid(self.identity.session, piece.record.uuid, str(piece.part))
         self.move_references(row)
         if row.get("type") == "assistant":
-            row["requestSessionId"] = cc.string(fields.get("requestSessionId")) or earlier_session(fields) or self.identity.source
+            earlier = cc.string(cc.mapping(fields.get("forkedFrom")).get("sessionId"))
+            row["requestSessionId"] = cc.string(fields.get("requestSessionId")) or earlier or self.identity.source
         row["forkedFrom"] = {"sessionId": self.identity.source, "messageUuid": piece.record.uuid}
-        is_same = piece.whole and not piece.ids and row.get("type") == fields.get("type") and not self.options.redact
-        self.count(row, before if is_same else sent_size(row))
+        self.count(row)
         return self.placed(row)
 
     def shown(self, fields: Json) -> Json:
@@ -552,14 +487,13 @@ class Copier:
         message = row["message"] = dict(cc.mapping(row.get("message")))
         content = message.get("content")
         if isinstance(content, list):
-            self.slimmer.turn = piece.turn
-            own, ids = "tool_use" if row["type"] == "assistant" else "tool_result", iter(piece.ids)
-            content = [new for block in content if (new := self.new_block(block, piece, own, ids)) is not None]
+            own, places = "tool_use" if row["type"] == "assistant" else "tool_result", count_from()
+            content = [new for block in content if (new := self.new_block(block, piece, own, places)) is not None]
         message["content"] = content
         return bool(content) and isinstance(content, (str, list))
 
-    def new_block(self, block: object, piece: Piece, own: str, ids: Iterator[Optional[str]]) -> Optional[Json]:
-        """A block as it stands in the copy, None where it goes. `own` is the kind of block that has an id in this role."""
+    def new_block(self, block: object, piece: Piece, own: str, places: Iterator[int]) -> Optional[Json]:
+        """A block as it stands in the copy, None where it goes. `own` is the kind of block that has an id in this role, `places` counts them."""
         if not isinstance(block, dict):
             return None  # the client drops a bare string among blocks (measured)
         kind = block.get("type")
@@ -568,25 +502,12 @@ class Copier:
                 self.tally.drop("thinking", text_size(block))
                 return None
         elif kind in ("tool_use", "tool_result"):
-            fresh = next(ids, None) if kind == own else None
+            fresh = piece.ids.get(next(places)) if kind == own else None
             if fresh is None:
                 return None
             block = {**block, "id" if kind == "tool_use" else "tool_use_id": fresh}
-        may_be_long = not piece.whole and (piece.record.size > self.slimmer.limit or kind in ("image", "document", "tool_result"))
+        may_be_long = not piece.whole and (piece.record.size > self.slimmer.limit or kind in PICTURES or kind == "tool_result")
         return self.slimmer.block(block) if may_be_long else block
-
-    def slim_rest(self, row: Json, piece: Piece) -> None:
-        """Cut what stands beside the content: a result's detail, and the text of files that a prompt named."""
-        self.slimmer.turn = piece.turn
-        if "toolUseResult" in row:
-            detail = self.slimmer.detail(row.pop("toolUseResult"))
-            row.update({} if detail is None else {"toolUseResult": detail})
-        if cc.string(cc.mapping(row.get("attachment")).get("type")) in FILE_ATTACHMENTS:
-            before = sent_size(row)
-            for key in ("attachment", "rendered"):
-                row.update({key: mapped(row[key], self.slimmer.cut)} if key in row else {})
-            if sent_size(row) < before:
-                self.tally.drop("attached files cut", before - sent_size(row))
 
     def move_references(self, row: Json) -> None:
         """A reference stays where it names a row of the copy (they lead back), else it goes."""
@@ -604,35 +525,33 @@ class Copier:
         segment, listed = cc.mapping(metadata.get("preservedSegment")), cc.mapping(metadata.get("preservedMessages"))
         kept = {key: value for key, value in metadata.items() if key not in ("preservedSegment", "preservedMessages")}
         anchor = cc.string(listed.get("anchorUuid") if listed else segment.get("anchorUuid"))
-        order = list(self.firsts)
-        after = order[order.index(anchor) + 1 :] if anchor in self.firsts else []
         wanted = {uuid for uuid in cc.array(listed.get("uuids")) if isinstance(uuid, str)} or {cc.string(segment.get("tailUuid"))}
+        firsts = {piece.record.uuid: piece for piece in self.plan.pieces if isinstance(piece, Piece) and not piece.part}
+        after = list(firsts)[list(firsts).index(anchor) + 1 :] if anchor in firsts else []
         end = max((at for at, uuid in enumerate(after) if uuid in wanted), default=-1)
-        after = [uuid for uuid in after[: end + 1] if self.is_left(uuid)]
+        ahead = Copier(self.plan._replace(pieces=[]), self.identity, self.options, Tally())  # makes rows that are only looked at
+        after = [uuid for uuid in after[: end + 1] if ahead.row(firsts[uuid])]
         rows = [uuid for uuid in after if uuid in wanted or not listed]
-        if rows and rows == after and wanted <= self.plan.live and self.is_left(anchor):
+        if rows and rows == after and wanted <= self.plan.live and ahead.row(firsts[anchor]):
             kept["preservedSegment"] = {"headUuid": rows[0], "anchorUuid": anchor, "tailUuid": rows[-1]}
             if listed:
                 kept["preservedMessages"] = {"anchorUuid": anchor, "uuids": rows, "allUuids": rows}
         return kept
 
-    def is_left(self, uuid: str) -> bool:
-        """Whether the planned record of this uuid leaves a row in the copy."""
-        return self.quiet().row(self.firsts[uuid]) is not None
-
-    def quiet(self) -> Copier:
-        """A copier of its own, for a look ahead that counts nothing."""
-        return Copier(self.plan._replace(pieces=[]), self.identity, self.options, Tally())
-
-    def count(self, row: Json, size: int) -> None:
-        """Add a finished row of so many bytes of context; an answer's `usage` is set to what the copy holds up to it, or the client
+    def count(self, row: Json) -> None:
+        """Add what a finished row takes of the context; an answer's `usage` is set to what the copy holds up to it, or the client
         believes the old one."""
-        message = cc.mapping(row.get("message"))
+        message, before = cc.mapping(row.get("message")), self.tally.after
+        self.tally.after += sent_size(row)
         if row.get("type") == "assistant" and not self.exact and message.get("usage") is not None and message.get("model") != "<synthetic>":
             if not self.answer or message.get("id") != self.answer:
-                self.answer, self.answer_from = cc.string(message.get("id")), self.tally.after
-            message["usage"] = usage_of(self.answer_from, self.tally.after + size - self.answer_from)
-        self.tally.after += size
+                self.answer, self.answer_from = cc.string(message.get("id")), before
+            message["usage"] = {
+                "input_tokens": SYSTEM_TOKENS + self.answer_from // BYTES_PER_TOKEN,
+                "cache_creation_input_tokens": 0,
+                "cache_read_input_tokens": 0,
+                "output_tokens": (self.tally.after - self.answer_from) // BYTES_PER_TOKEN,
+            }
 
     def placed(self, row: Json) -> Json:
         """The row as one of the new session, in its directory, in sight of the picker."""
@@ -644,25 +563,10 @@ class Copier:
         return row
 
 
-def usage_of(context: int, answer: int) -> Json:
-    """The `usage` of an answer of so many bytes after a context of so many."""
-    return {
-        "input_tokens": SYSTEM_TOKENS + context // BYTES_PER_TOKEN,
-        "cache_creation_input_tokens": 0,
-        "cache_read_input_tokens": 0,
-        "output_tokens": answer // BYTES_PER_TOKEN,
-    }
-
-
-def earlier_session(fields: Json) -> str:
-    """The session that a row was copied from into the source, empty where it was not."""
-    return cc.string(cc.mapping(fields.get("forkedFrom")).get("sessionId"))
-
-
 def stand_in(piece: Piece) -> Json:
     """What is put for a line whose inside is damaged: its results are said to be lost, of anything else nothing is left."""
     record = piece.record
-    content = [{"type": "tool_result", "tool_use_id": call, "content": UNREADABLE} for call in piece.ids if call]
+    content = [{"type": "tool_result", "tool_use_id": call, "content": UNREADABLE} for call in piece.ids.values()]
     kept: Json = {"type": "user", "message": {"role": "user", "content": content}, "uuid": record.uuid, "timestamp": record.timestamp}
     return {**kept, "cwd": record.cwd, "gitBranch": record.branch}
 
@@ -689,7 +593,7 @@ def as_line(row: Json) -> bytes:
     try:
         text = encoded(row)
     except ValueError:  # NaN and infinity are no JSON for the client
-        text = encoded(finite(row))
+        text = encoded(json.loads(json.dumps(row), parse_constant=lambda _: None))
     for breaks in "\u2028\u2029\x85":
         if breaks in text:  # to ask first is ten times as fast
             text = text.replace(breaks, f"\\u{ord(breaks):04x}")
@@ -697,15 +601,6 @@ def as_line(row: Json) -> bytes:
         return text.encode("utf-8") + b"\n"
     except UnicodeEncodeError:  # a lone surrogate
         return json.dumps(json.loads(text), separators=(",", ":")).encode("ascii") + b"\n"
-
-
-def finite(value: Any) -> Any:
-    """A JSON value with null for every number that JSON does not have."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, list):
-        return [finite(item) for item in value]
-    return {key: finite(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 # -------------------------------------------------------------------------------------------------------------- skeleton
@@ -734,6 +629,7 @@ TIGHTNESS = (  # from what a turn gets where there is room to what the oldest ge
 )
 FRESH_SHARE = 0.75  # of --summary-tokens is what a first skeleton takes, so that a fork of the fork can keep it and add to it
 OLD_SHARE = 0.75  # and no earlier summary leaves the new part less than the rest
+TELLING = ("command", "file_path", "notebook_path", "pattern", "query", "url", "description", "prompt")  # arguments, the most telling first
 OPENING = (  # the client's own words, so that the model takes it for what it is
     "This session is being continued from a previous conversation that ran out of context. "
     "The summary below covers the earlier portion of the conversation."
@@ -753,7 +649,7 @@ class Turn(NamedTuple):
     n: int
     when: str
     prompt: str
-    parts: list[Union[Said, tuple[cc.Call, Optional[cc.Result]]]]
+    parts: list[Union[Said, cc.JoinedCall]]
 
 
 def turns_of(records: list[cc.Record], numbers: dict[str, int]) -> list[Turn]:
@@ -768,7 +664,7 @@ def turns_of(records: list[cc.Record], numbers: dict[str, int]) -> list[Turn]:
             continue
         if record.kind == "assistant":
             found[-1].parts.extend(Said("Assistant", text.strip()) for text in record.texts() if text.strip())
-            found[-1].parts.extend((call, results.get(call.id)) for call in record.calls())
+            found[-1].parts.extend(cc.JoinedCall(call, record, results.get(call.id)) for call in record.calls())
         else:
             found[-1].parts.extend(filter(None, map(harness_said, record.texts())))
     return [turn for turn in found if turn.prompt or turn.parts]
@@ -780,11 +676,6 @@ def harness_said(text: str) -> Optional[Said]:
         output = cc.unescaped("\n".join(part for _, part in cc.SHELL_OUTPUT.findall(text) if part)).strip()
         return Said("Output", output) if output else None
     return None if text.startswith(("<command-", "<local-command-", "Caveat:")) or not text.strip() else Said("Notice", text.strip())
-
-
-def on_a_line(text: str, tokens: int) -> str:
-    """The head of a text on one line, in at most so many tokens."""
-    return cc.shortened(text, tokens * BYTES_PER_TOKEN)
 
 
 class Skeleton:
@@ -812,27 +703,25 @@ class Skeleton:
                 if caps.reply:
                     yield f"{part.role}: {cc.cut(self.shown(part.text), caps.reply * BYTES_PER_TOKEN)}"
             elif caps.call:
-                yield self.call_line(part[0], part[1], caps)
-        names = Counter(part[0].name for part in turn.parts if not isinstance(part, Said))
+                yield self.call_line(part, caps)
+        names = Counter(part.call.name for part in turn.parts if isinstance(part, cc.JoinedCall))
         if names and caps.names and not caps.call:
-            yield "- calls: " + ", ".join(f"{name} {count}" for name, count in names.items())
+            yield "- calls: " + ", ".join(f"{name} {times}" for name, times in names.items())
 
-    def call_line(self, call: cc.Call, result: Optional[cc.Result], caps: Caps) -> str:
+    def call_line(self, joined: cc.JoinedCall, caps: Caps) -> str:
         """A call on one line, and where there is room what came back."""
-        told = call.argument("command", "file_path", "notebook_path", "pattern", "query", "url", "description", "prompt") or call.argument(
-            *cc.mapping(call.input)
-        )
-        line = f"- {call.name}: {on_a_line(self.shown(told), caps.call)}"
-        if caps.result and result:
-            output = on_a_line(self.shown(result.read().text), caps.result)
-            return f"{line} -> {'error: ' if result.is_error else ''}{output}"
-        return line
+        told = joined.call.argument(*TELLING) or joined.call.argument(*cc.mapping(joined.call.input))
+        line = f"- {joined.call.name}: {cc.shortened(self.shown(told), caps.call * BYTES_PER_TOKEN)}"
+        if not caps.result or not joined.result:
+            return line
+        output = cc.shortened(self.shown(joined.result.read().text), caps.result * BYTES_PER_TOKEN)
+        return f"{line} -> {'error: ' if joined.result.is_error else ''}{output}"
 
     def fitted(self, room: int) -> str:
         """All turns in `room` bytes, the oldest tightest; where even that is too much, the oldest are left out and counted."""
         levels = self.levels(room)
         texts = [self.text(at, level) for at, level in enumerate(levels)]
-        start, total = 0, sum(map(text_size, texts))
+        start, total = 0, self.size(levels)
         while start < len(texts) and total + 80 * (start > 0) > room:
             total -= text_size(texts[start])
             start += 1
@@ -866,10 +755,13 @@ class Skeleton:
         return sum(text_size(self.text(at, level)) for at, level in enumerate(levels))
 
     def estimate(self, levels: list[int]) -> int:
-        """Bytes of all turns, those of the results guessed by the length of their records."""
-        bare = sum(text_size(self.text(at, level, False)) for at, level in enumerate(levels))
-        parts = [(part, TIGHTNESS[level].result) for at, level in enumerate(levels) for part in self.turns[at].parts if not isinstance(part, Said)]
-        return bare + sum(min(part[1].record.size // 8, cap * BYTES_PER_TOKEN) for part, cap in parts if part[1])
+        """The same, what results say guessed by the length of their records."""
+        total = 0
+        for at, level in enumerate(levels):
+            results = [part.result for part in self.turns[at].parts if isinstance(part, cc.JoinedCall) and part.result]
+            room = TIGHTNESS[level].result * BYTES_PER_TOKEN
+            total += text_size(self.text(at, level, False)) + sum(min(result.record.size // 8, room) for result in results)
+        return total
 
 
 def summary_text(records: list[cc.Record], numbers: dict[str, int], source: str, tokens: int, shown: Callable[[str], str]) -> str:
@@ -910,14 +802,16 @@ def make_plan(conversation: cc.Conversation, options: argparse.Namespace, source
     records = without_own_command(conversation.live if options.up_to is None else records_up_to(conversation, options.up_to))
     if not any(record.summary or (record.kind == "assistant" and record.blocks) or cc.prompt_of(record) for record in records):
         raise cc.Refusal(f"no conversation to copy in {conversation.transcript.path}; name another session by id or title")
-    start, summary = 0, ""
+    kept = options.last if options.last is not None else options.keep_last if options.compact else None
+    start = 0 if kept is None else start_of_last(records, kept)
+    cut, near = records[:start], records[min(start, len(records) - 1)]
+    left_out = len(exchange_starts(cut))
     lead: list[Union[Piece, Made]] = []
-    if options.last is not None and (start := start_of_last(records, options.last)):
-        lead = [note_of(records[:start], source, records[min(start, len(records) - 1)])]
-    elif options.compact and (start := start_of_last(records, options.keep_last)):
+    if cut and options.compact:
         shown = cc.mask if options.redact else str
-        summary = options.summary_text or summary_text(records[:start], numbers, source, options.summary_tokens, shown)
-        lead = compaction_of(records[:start], summary, records[min(start, len(records) - 1)], len(exchange_starts(records[:start])))
+        lead = compaction_of(cut, options.summary_text or summary_text(cut, numbers, source, options.summary_tokens, shown), near)
+    elif cut:
+        lead = [note_of(left_out, source, near)]
     said = carried(records[start:], options.exact, tally)
     whole_from = start_of_last(said, options.keep_last)
     pieces = lead + Pairing(said, numbers, whole_from, options.exact, tally).lay_out()
@@ -925,18 +819,17 @@ def make_plan(conversation: cc.Conversation, options: argparse.Namespace, source
     copied = {piece.record.uuid for piece in pieces if isinstance(piece, Piece)}
     rest = [record for record in conversation.live if record.uuid not in copied and is_carried(record, False)]
     untouched = frozenset(record.uuid for record in (said if options.exact else said[whole_from:]))
-    return Plan(pieces, said, summary, untouched, len(exchange_starts(records[:start])), live, rest)
+    return Plan(pieces, said, untouched, left_out, live, rest)
 
 
-def note_of(cut: list[cc.Record], source: str, near: cc.Record) -> Made:
+def note_of(left_out: int, source: str, near: cc.Record) -> Made:
     """The note that leads a copy of the last exchanges only."""
-    count = len(exchange_starts(cut))
-    what = f"This conversation is the end of session {source}: {count} earlier exchanges were left out by cc-fork."
+    what = f"This conversation is the end of session {source}: {left_out} earlier exchanges were left out by cc-fork."
     text = f"[{what} To see them: /cc-query-chat --chat {source} --turn N]"
     return Made("note", {"type": "user", "message": {"role": "user", "content": text}, "isMeta": True}, near)
 
 
-def compaction_of(cut: list[cc.Record], summary: str, near: cc.Record, count: int) -> list[Union[Piece, Made]]:
+def compaction_of(cut: list[cc.Record], summary: str, near: cc.Record) -> list[Union[Piece, Made]]:
     """Boundary and summary in the client's own shape, for the records that they stand for."""
     metadata = {"trigger": "manual", "messagesSummarized": len(cut), "postTokens": text_size(summary) // BYTES_PER_TOKEN}
     boundary = {"type": "system", "subtype": "compact_boundary", "content": "Conversation compacted", "isMeta": False, "level": "info"}
@@ -947,6 +840,7 @@ def compaction_of(cut: list[cc.Record], summary: str, near: cc.Record, count: in
 # ----------------------------------------------------------------------------------------------------------------- proof
 
 COMPARED_BYTES = 2_000_000  # of the source's results that may be cut; up to here all are compared, beyond it an even sample of that size
+LEADING_ROWS = 2  # a boundary and its summary, or a note, that a copy can have and its source not; beside them only results for open calls
 
 
 def no_number(name: str) -> None:
@@ -961,14 +855,13 @@ class Promise(NamedTuple):
     """What a copy promises, in terms of source and result alone.
 
     `session` is its id; `said` the source's records whose words it must hold, in order; `untouched` those of which nothing may be cut;
-    `limit` where texts of others may be; `thinking` whether thinking must be there; `shown` masks, or does nothing.
+    `limit` where texts of others may be; `shown` masks, or does nothing.
     """
 
     session: str
     said: Sequence[cc.Record]
     untouched: frozenset[str]
     limit: int
-    thinking: bool
     shown: Callable[[str], str]
 
 
@@ -981,24 +874,24 @@ def prove(promise: Promise, path: str, progress: Progress) -> str:
     said, answered = words(promise.said, promise.shown), answers_of(promise)
     copy = read_strictly(path, promise.session, progress)
     with copy.file:
-        count, live = len(copy.records), cc.live_records(copy)
-        check(len(live) == count, f"{count} rows, but {len(live)} would be read on resume")
-        check(uuids_in_order(live) == uuids_in_order(copy.records), "rows would be sent in another order than they stand")
+        rows, live = len(copy.records), cc.live_records(copy)
+        check(len(live) == rows, f"{rows} rows, but {len(live)} would be read on resume")
+        check(live == copy.records, "rows would be sent in another order than they stand")
         prompts = check_words(promise, said, live)
         calls = check_calls(promise, answered, live)
     paired = f"every call with its result next to it ({calls}, {len(answered.texts)} compared with the source's)"
-    return f"{count} rows in one chain; {paired}; every reference resolves; the same prompts ({prompts}) and answers"
+    return f"{rows} rows in one chain; {paired}; every reference resolves; the same prompts ({prompts}) and answers"
+
+
+def failed(fault: str) -> cc.Refusal:
+    """The refusal that says what does not hold."""
+    return cc.Refusal(f"the copy failed its proof, so nothing was written: {fault}; the session is untouched, try --exact or another --up-to")
 
 
 def check(holds: bool, fault: str) -> None:
     """Raises Refusal with the fault where something does not hold."""
     if not holds:
-        raise cc.Refusal(f"the copy failed its proof, so nothing was written: {fault}; the session is untouched, try --exact or another --up-to")
-
-
-def uuids_in_order(records: Iterable[cc.Record]) -> list[str]:
-    """Their uuids."""
-    return [record.uuid for record in records]
+        raise failed(fault)
 
 
 def read_strictly(path: str, session: str, progress: Progress) -> cc.Transcript:
@@ -1007,16 +900,16 @@ def read_strictly(path: str, session: str, progress: Progress) -> cc.Transcript:
     copy, order = cc.Transcript(path, cc.open_transcript(path)), RowOrder()
     named: dict[str, int] = {}  # uuid -> the line that refers to it
     for number, line in enumerate(progress.lines(copy.file), 1):
-        row = strict_object(line, number)
+        row, rows = strict_object(line, number), len(copy.records)
         if row.get("sessionId") != session:
-            check(False, f"line {number} is not of session {session}")
+            raise failed(f"line {number} is not of session {session}")
         for uuid in named_uuids(row):
             check(isinstance(uuid, str), f"line {number} names a row by something else than its uuid")
             named.setdefault(uuid, number)
         copy.take_object(copy.size, len(line), row)
         copy.size += len(line)
-        for record in copy.records[order.count :]:
-            order.take(record)
+        if copy.records[rows:] and (fault := order.fault(copy.records[rows])):
+            raise failed(f"row {rows + 1}{fault}")
     check(not copy.loose and bool(copy.records), "a line of it is no whole record")
     check(not order.waiting, "a call has no result")
     lost = next((number for uuid, number in named.items() if uuid not in order.known), 0)
@@ -1030,24 +923,20 @@ def strict_object(line: bytes, number: int) -> Json:
         text = line.decode("utf-8")
         row, end = STRICT.raw_decode(text)
     except ValueError as error:
-        raise cc.Refusal(f"the copy failed its proof, so nothing was written: line {number} is no JSON ({error})") from error
+        raise failed(f"line {number} is no JSON ({error})") from error
     check(isinstance(row, dict) and text[end:] == "\n", f"line {number} is no record")
     found: Json = row
     return found
 
 
 def named_uuids(row: Json) -> list[Any]:
-    """What a row names other rows by."""
+    """What a row names other rows by, a boundary those that it preserves as well."""
     named = [row[key] for key in REFERENCES if key in row and row[key] is not None]
-    return named + preserved_uuids(row) if "compactMetadata" in row else named
-
-
-def preserved_uuids(row: Json) -> list[Any]:
-    """The uuids that a boundary names as preserved."""
     metadata = cc.mapping(row.get("compactMetadata"))
-    listed = cc.mapping(metadata.get("preservedMessages"))
-    segment = cc.mapping(metadata.get("preservedSegment"))
-    return [*segment.values(), *cc.array(listed.get("uuids")), *cc.array(listed.get("allUuids")), *([listed["anchorUuid"]] if listed else [])]
+    listed, segment = cc.mapping(metadata.get("preservedMessages")), cc.mapping(metadata.get("preservedSegment"))
+    if listed:
+        named += [listed["anchorUuid"], *cc.array(listed.get("uuids")), *cc.array(listed.get("allUuids"))]
+    return [*named, *segment.values()]
 
 
 class RowOrder:
@@ -1055,53 +944,49 @@ class RowOrder:
     right after its answer, and no result is without a call."""
 
     def __init__(self) -> None:
-        self.count = 0
         self.known: set[str] = set()
         self.used: set[str] = set()
         self.waiting: set[str] = set()
         self.answer = ""
 
-    def refuse(self, fault: str) -> None:
-        """Raises Refusal with what is wrong with the row that is seen."""
-        check(False, f"row {self.count}{fault}")
-
-    def take(self, record: cc.Record) -> None:
-        """The next row."""
-        self.count += 1
+    def fault(self, record: cc.Record) -> str:
+        """What is wrong with the next row, to be put after its number; empty where nothing is."""
         if record.uuid in self.known:
-            self.refuse(" has no uuid of its own")
+            return " has no uuid of its own"
         if record.parent not in self.known and (self.known or record.parent is not None):
-            self.refuse(" does not hang under a row before it")
+            return " does not hang under a row before it"
         self.known.add(record.uuid)
-        if record.kind in ("user", "assistant"):
-            if not record.blocks and not cc.mapping(record.fields().get("message")).get("content"):
-                self.refuse(" has no content")
-            calls, results = [call.id for call in record.calls()], [result.call_id for result in record.results()]
-            if record.kind == "assistant":
-                self.take_answer(record.message_id, calls, results)
-            else:
-                self.take_results(calls, results)
+        if record.kind not in ("user", "assistant"):
+            return ""
+        if not record.blocks and not cc.mapping(record.fields().get("message")).get("content"):
+            return " has no content"
+        calls, results = [call.id for call in record.calls()], [result.call_id for result in record.results()]
+        if record.kind == "assistant":
+            return self.fault_of_answer(record.message_id, calls, results)
+        return self.fault_of_results(calls, results)
 
-    def take_answer(self, answer: str, calls: list[str], results: list[str]) -> None:
-        """A row of the agent's."""
+    def fault_of_answer(self, answer: str, calls: list[str], results: list[str]) -> str:
+        """The same of a row of the agent's."""
         if results or (self.waiting and not (answer and answer == self.answer)):
-            self.refuse(": an answer goes on while a call waits for its result")
+            return ": an answer goes on while a call waits for its result"
         if len(set(calls)) < len(calls) or not self.used.isdisjoint(calls):
-            self.refuse(" uses the id of another call again")
+            return " uses the id of another call again"
         self.answer = answer
         self.used.update(calls)
         self.waiting.update(calls)
+        return ""
 
-    def take_results(self, calls: list[str], results: list[str]) -> None:
-        """A row in the person's role."""
+    def fault_of_results(self, calls: list[str], results: list[str]) -> str:
+        """The same of a row in the person's role."""
         if calls:
-            self.refuse(": a call in the person's role")
+            return ": a call in the person's role"
         if self.waiting and not results:
-            self.refuse(": words stand between a call and its result")
+            return ": words stand between a call and its result"
         if len(set(results)) < len(results) or not self.waiting.issuperset(results):
-            self.refuse(": a result that no call waits for")
+            return ": a result that no call waits for"
         self.waiting.difference_update(results)
         self.answer = self.answer if self.waiting else ""
+        return ""
 
 
 class Words(NamedTuple):
@@ -1115,7 +1000,8 @@ class Words(NamedTuple):
 
 def words(records: Sequence[cc.Record], shown: Callable[[str], str]) -> Words:
     """Gather what is said."""
-    found = Words([], Counter(), 0)
+    dialogue: list[tuple[str, str]] = []
+    harness: Counter[tuple[str, str]] = Counter()
     prompts = 0
     calls = {call.id for record in records for call in record.own_calls}
     for record in records:
@@ -1127,10 +1013,10 @@ def words(records: Sequence[cc.Record], shown: Callable[[str], str]) -> Words:
         for text in map(shown, record.texts()):
             said = ("assistant" if record.kind == "assistant" else "user", (PICTURE_NOTE.sub("", text) if PICTURE_HINT in text else text).strip())
             if said[1] and (is_prompt or record.kind == "assistant"):
-                found.dialogue.append(said)
+                dialogue.append(said)
             elif said[1]:
-                found.harness[said] += 1
-    return found._replace(prompts=prompts)
+                harness[said] += 1
+    return Words(dialogue, harness, prompts)
 
 
 def check_words(promise: Promise, source: Words, live: list[cc.Record]) -> int:
@@ -1139,24 +1025,17 @@ def check_words(promise: Promise, source: Words, live: list[cc.Record]) -> int:
     open_calls = len([record for record in promise.said if record.calls()])
     check(len(live) - len(copied) <= LEADING_ROWS + open_calls, f"it has {len(live) - len(copied)} rows that are not the source's")
     copy = words(copied, str)
-    pairs = enumerate(zip(source.dialogue, copy.dialogue))
-    fault = next((at for at, (one, other) in pairs if one != other), min(len(source.dialogue), len(copy.dialogue)))
-    differ = f"the words differ: {excerpt(source.dialogue, fault)} became {excerpt(copy.dialogue, fault)}"
-    check(source.dialogue == copy.dialogue and source.prompts == copy.prompts, differ)
+    nothing = ("", "")
+    pairs = zip_longest(source.dialogue, copy.dialogue, fillvalue=nothing)
+    differing = next((pair for pair in pairs if pair[0] != pair[1]), (nothing, nothing))
+    one, other = (f"'{cc.cut(text, 80)}'" if text else "nothing" for _, text in differing)
+    check(source.dialogue == copy.dialogue and source.prompts == copy.prompts, f"the words differ: {one} became {other}")
     check(source.harness == copy.harness, "a text of the harness is missing or not the source's")
     return copy.prompts
 
 
-LEADING_ROWS = 2  # a boundary and its summary, or a note, that a copy can have and its source not; beside them only results for open calls
-
-
-def excerpt(said: list[tuple[str, str]], at: int) -> str:
-    """One of the texts, for a refusal."""
-    return f"'{cc.cut(said[at][1], 80)}'" if at < len(said) else "nothing"
-
-
 class Answers(NamedTuple):
-    """What the calls of the source got: `results` of each call in order, and of those that are compared, by their place, the texts."""
+    """What the calls of the source got: the `results` of each id in order, and the `texts` of those that are compared, by their place in all."""
 
     results: dict[str, list[cc.Result]]
     texts: dict[int, list[str]]
@@ -1170,7 +1049,7 @@ def answers_of(promise: Promise) -> Answers:
     sure = [at for at, result in enumerate(order) if result.record.uuid in promise.untouched]
     others = [at for at, result in enumerate(order) if result.record.uuid not in promise.untouched]
     step = max(sum(order[at].record.size for at in others) // COMPARED_BYTES, 1)
-    return Answers(results, {at: list(map(promise.shown, texts_of_result(order[at]))) for at in sure + others[::step]})
+    return Answers(results, {at: list(map(promise.shown, texts_of(order[at]))) for at in sure + others[::step]})
 
 
 def check_calls(promise: Promise, source: Answers, live: list[cc.Record]) -> int:
@@ -1181,7 +1060,8 @@ def check_calls(promise: Promise, source: Answers, live: list[cc.Record]) -> int
     check(len(copy) == len(source.results), "it has calls that the source does not answer")
     both = [pair for name, results in source.results.items() for pair in zip(results, copy[name])]
     for at, texts in source.texts.items():
-        check_output(promise, both[at][0], texts, texts_of_result(both[at][1]))
+        result, copied = both[at]
+        check(is_promised(promise, result, texts, texts_of(copied)), f"the result of {result.call_id} is not the source's")
     return sum(len(record.calls()) for record in live)
 
 
@@ -1202,27 +1082,22 @@ def base_id(call: str) -> str:
     return re.sub(rf"(?:{SUFFIX}\d+)+$", "", call) if SUFFIX in call else call
 
 
-def check_output(promise: Promise, source: cc.Result, before: list[str], after: list[str]) -> None:
-    """A result of the source, and what it says in the source and in the copy: the same, or the head and the tail of it."""
+def is_promised(promise: Promise, source: cc.Result, before: list[str], after: list[str]) -> bool:
+    """Whether what a result says in the copy is what it says in the source, or may be the head and the tail of it; lost only with its line."""
     if after == [UNREADABLE]:
-        return check(not source.record.fields(), f"the result of {source.call_id} is said to be lost, and is not")
-    after = [text for text in after if not PICTURE_NOTE.fullmatch(text)]
-    before = [text for text in before if not PICTURE_NOTE.fullmatch(text)]
-    whole = source.record.uuid in promise.untouched
-    fits = len(before) == len(after) and all(
-        one == other or (not whole and is_cut_of(other, one, promise.limit)) for one, other in zip(before, after)
-    )
-    check(fits, f"the result of {source.call_id} is not the source's")
-    return None
+        return not source.record.fields()
+    may_be_cut = source.record.uuid not in promise.untouched
+    pairs = zip(before, after)
+    return len(before) == len(after) and all(one == other or (may_be_cut and is_cut_of(other, one, promise.limit)) for one, other in pairs)
 
 
-def texts_of_result(result: cc.Result) -> list[str]:
-    """The texts of a result's block, read from its line."""
+def texts_of(result: cc.Result) -> list[str]:
+    """The texts of a result's block, read from its line, but for notes of pictures."""
     for block in cc.array(cc.mapping(result.record.fields().get("message")).get("content")):
         if cc.mapping(block).get("tool_use_id") == result.call_id and block.get("type") == "tool_result":
             content = block.get("content")
             texts = [cc.string(item.get("text")) for item in map(cc.mapping, cc.array(content)) if item.get("type") == "text"]
-            return [content] if isinstance(content, str) else texts
+            return [text for text in ([content] if isinstance(content, str) else texts) if not PICTURE_NOTE.fullmatch(text)]
     return []
 
 
@@ -1288,7 +1163,8 @@ def new_title(conversation: cc.Conversation, options: argparse.Namespace, folder
     stem = re.sub(r" \(fork(?: \d+)?\)$", "", cc.session_title(conversation))
     stem = cc.shortened(cc.clean(cc.mask(stem) if options.redact else stem), TITLE_UNITS - 12) or "session"
     taken = set() if options.key is not None else set(titles_in(folder))
-    return next(title for title in (stem + (MADE_TITLE if n == 1 else f" (fork {n})") for n in range(1, 1 << 30)) if title.casefold() not in taken)
+    numbered = (f"{stem} (fork {n})" for n in count_from(2))
+    return next(title for title in chain([f"{stem} (fork)"], numbered) if title.casefold() not in taken)
 
 
 def titles_in(folder: str) -> Iterator[str]:
@@ -1353,18 +1229,13 @@ def link_into_place(made: str, path: str) -> bool:
         except OSError:
             os.unlink(path)
             raise
-    sync_folder(os.path.dirname(path))
-    return True
-
-
-def sync_folder(folder: str) -> None:
-    """See a new name on the disk, where the system can: the file is whole and in its place already."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
+    with suppress(OSError):  # of a system that cannot sync a folder: the file is whole and in its place already
+        handle = os.open(os.path.dirname(path), os.O_RDONLY)
         try:
             os.fsync(handle)
         finally:
             os.close(handle)
+    return True
 
 
 def scratch_folder() -> str:
@@ -1411,22 +1282,16 @@ SPLIT_BYTES = 8 << 20  # of a source; from here on a second process saves more t
 
 def write_and_prove(copier: Copier, promise: Promise, path: str, file: IO[bytes]) -> tuple[int, str]:
     """Fill the file of that path; returns its size and what the proof found. Of a large source a second process proves it meanwhile."""
-    progress = Progress()
+    progress, source = Progress(), promise.said[0].transcript if promise.said else None
     job = partial(prove, promise, path, progress)
     is_large = cc.can_split() and sum(record.size for record in promise.said) >= SPLIT_BYTES
     with progress.reading, progress.writing, cc.second_process([job] if is_large else []) as proofs:
         size = progress.write(copier.lines(), file)
-        check_source(promise.said)
+        if source and os.fstat(source.file.fileno()).st_size < source.size:  # growing is what a live one does
+            raise cc.Refusal(f"{source.path} was cut off while it was read; nothing was written, try again")
         if not copier.speaks:
             raise cc.Refusal(f"nothing of the conversation of session {copier.identity.source} can be sent; name another session")
         return size, next(proofs, "") or job()
-
-
-def check_source(records: Sequence[cc.Record]) -> None:
-    """Raises Refusal where the source was cut off or replaced while it was read; growing is what a live one does."""
-    for transcript in {record.transcript for record in records[:1]}:
-        if os.fstat(transcript.file.fileno()).st_size < transcript.size:
-            raise cc.Refusal(f"{transcript.path} was cut off while it was read; nothing was written, try again")
 
 
 # ---------------------------------------------------------------------------------------------------------------- report
@@ -1451,42 +1316,44 @@ def resume_command(conversation: cc.Conversation, identity: Identity) -> tuple[s
     return (moved, "") if len(moved) <= COMMAND_UNITS // 2 else (command, "to be run in the session's directory")
 
 
-def number_text(size: int) -> str:
-    """Bytes of context as tokens."""
-    return str(size // BYTES_PER_TOKEN)
-
-
-def report_xml(found: cc.Found, conversation: cc.Conversation, plan: Plan, copier: Copier, written: Written, options: argparse.Namespace) -> str:
+def report_xml(found: cc.Found, conversation: cc.Conversation, copier: Copier, written: Written, options: argparse.Namespace) -> str:
     """The report, in at most the bound: what can be left out comes last and goes first."""
     quote, identity, tally = cc.Quoter(options.show_secrets), copier.identity, copier.tally
     command, remark = resume_command(conversation, identity)
-    sizes = {"bytes-before": conversation.transcript.size, "bytes-after": written.size}
     done = "Nothing was written." if options.dry_run else "The copy is written and proven."
     remarks = (lighter_ways(options, tally), SHARED_TITLE if identity.shares_title else "", f"Note: {remark}." if remark else "")
-    saved = tally.before - tally.after
-    usage = next((record.usage for record in reversed(conversation.live) if record.usage and not cc.is_synthetic(record)), None)
     state = "dry run, nothing was written" if options.dry_run else "written" if written.fresh else "was there already, not rewritten"
     head = quote.attributes({"id": identity.session, "source": identity.source, "title": cc.cut(identity.title, 60), "state": state})
-    context: dict[str, object] = {
-        "tokens-before": number_text(tally.before),
-        "tokens-after": number_text(tally.after),
-        "tokens-saved": number_text(saved),
-        "last-usage": usage.context + usage.output if usage else None,
-    }
-    sizes["saved-in-the-file-only"] = max(sizes["bytes-before"] - sizes["bytes-after"] - max(saved, 0), 0)
     parts = [
         cc.element("resume", "", quote.text(command, COMMAND_UNITS)),
-        cc.element("context", quote.attributes(context), ""),
-        cc.element("file-size", quote.attributes({**sizes}), ""),
+        *sizes_xml(conversation, tally, written.size, quote),
         cc.element("proof", "", quote.text(written.proof, 300)),
         cc.element("file", "", quote.text(identity.path, 300)),
         cc.element("notice", "", quote.text(" ".join(filter(None, (done, NOTICE, *remarks))))),
-        *dropped_xml(tally, quote),
+        *(cc.element("dropped", quote.attributes(dropped), "") for dropped in tally.dropped()),
         cc.element("source-title", "", quote.line(cc.session_title(conversation), 100)),
         *(cc.element("other-match", "", quote.line(other, 150)) for other in found.others),
         *([cc.element("how-found", "", quote.line(found.note, 150))] if found.note else []),
     ]
-    return framed(parts, head, options.max_chars)
+    content = "\n"
+    for part in parts:
+        if cc.utf16_length(cc.element("forked-session", head, f"{content}{part}\n")) < options.max_chars:
+            content += f"{part}\n"
+    return cc.element("forked-session", head, content) + "\n"
+
+
+def sizes_xml(conversation: cc.Conversation, tally: Tally, after: int, quote: cc.Quoter) -> list[str]:
+    """What the copy of so many bytes saves, in tokens of the context and in bytes of the file."""
+    usage = next((record.usage for record in reversed(conversation.live) if record.usage and not cc.is_synthetic(record)), None)
+    saved, before = tally.before - tally.after, conversation.transcript.size
+    tokens: dict[str, object] = {
+        "tokens-before": tally.before // BYTES_PER_TOKEN,
+        "tokens-after": tally.after // BYTES_PER_TOKEN,
+        "tokens-saved": saved // BYTES_PER_TOKEN,
+        "last-usage": usage.context + usage.output if usage else None,
+    }
+    sizes: dict[str, object] = {"bytes-before": before, "bytes-after": after, "saved-in-the-file-only": max(before - after - max(saved, 0), 0)}
+    return [cc.element("context", quote.attributes(tokens), ""), cc.element("file-size", quote.attributes(sizes), "")]
 
 
 def lighter_ways(options: argparse.Namespace, tally: Tally) -> str:
@@ -1496,23 +1363,8 @@ def lighter_ways(options: argparse.Namespace, tally: Tally) -> str:
     return "It is hardly lighter than its source, which is mostly prompts, answers and short outputs: --compact or --last N makes a light one."
 
 
-def dropped_xml(tally: Tally, quote: cc.Quoter) -> list[str]:
-    """One element for each kind of thing that was dropped."""
-    given = [{"kind": kind, "count": count, "context-tokens": number_text(tally.saved[kind])} for kind, count in tally.counts.items()]
-    return [cc.element("dropped", quote.attributes({**attributes}), "") for attributes in given]
-
-
-def framed(parts: list[str], head: str, bound: int) -> str:
-    """The root element with as many parts as the bound has room for, in order."""
-    kept: list[str] = []
-    for part in parts:
-        if cc.utf16_length(cc.element("forked-session", head, "\n" + "".join(f"{one}\n" for one in [*kept, part]))) + 1 <= bound:
-            kept.append(part)
-    return cc.element("forked-session", head, "\n" + "".join(f"{part}\n" for part in kept)) + "\n"
-
-
 def fork(options: argparse.Namespace) -> str:
-    """Make the copy and report it."""
+    """Make the copy; the report."""
     found = cc.find_session(options, "this" if cc.own_session() else "latest")
     options.summary_text = read_summary_file(options)
     conversation = cc.read_conversation(cc.read_transcript(found.path))
@@ -1524,14 +1376,14 @@ def fork(options: argparse.Namespace) -> str:
         session = new_session(conversation, options, source, title)
         shares = options.name is not None and options.key is None and title.casefold() in titles_in(folder)
         copier = Copier(plan, Identity(session, source, title, directory, os.path.join(folder, f"{session}.jsonl"), shares), options, tally)
-        promise = Promise(session, plan.said, plan.untouched, options.tool_chars, options.exact, cc.mask if options.redact else str)
+        promise = Promise(session, plan.said, plan.untouched, options.tool_chars, cc.mask if options.redact else str)
         written = make_copy(copier, promise, options.dry_run)
         measure_rest(plan, tally)
     except RecursionError:
         raise cc.Refusal(f"a record of {found.path} is nested too deeply to be copied; nothing was written") from None
     if not options.dry_run:
         options.done = f"the copy is there all the same: {resume_command(conversation, copier.identity)[0]}"
-    return report_xml(found, conversation, plan, copier, written, options)
+    return report_xml(found, conversation, copier, written, options)
 
 
 def measure_rest(plan: Plan, tally: Tally) -> None:
@@ -1546,16 +1398,16 @@ def read_summary_file(options: argparse.Namespace) -> str:
     """The text given with --summary, empty where none is. Raises Refusal where it cannot be read."""
     if options.summary is None:
         return ""
+    where = "standard input" if options.summary == "-" else options.summary
     try:
         if options.summary == "-":
-            text = sys.stdin.buffer.read().decode("utf-8", "replace")
+            text = cc.read_standard_input()
         else:
             with open(os.path.expanduser(options.summary), "rb") as file:
                 text = file.read().decode("utf-8", "replace")
     except OSError as error:
         raise cc.Refusal(f"--summary: cannot read {options.summary}: {error.strerror}") from error
     if not text.strip():
-        where = "standard input" if options.summary == "-" else options.summary
         raise cc.Refusal(f"--summary: {where} is empty; give the text that is to stand for the history")
     return cc.mask(text) if options.redact else text
 
