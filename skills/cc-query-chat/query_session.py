@@ -25,7 +25,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from functools import cached_property, lru_cache
 from heapq import heappop, heappush, merge
-from typing import IO, Any, NamedTuple, Optional, Protocol
+from typing import IO, Any, NamedTuple, Optional
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cc_transcript as cc
@@ -116,29 +116,45 @@ def unfold_line(line: str, at: int, sensitive: bool) -> int:
 
 class Match(NamedTuple):
     """How a text matched: distinct words found, hits in all, where the first one begins in the folded text, and what it is ranked
-    by: distinct words and hits, of the words that tell something."""
+    by: distinct words and hits, of the words that tell something. `spelled`: in the text that kept its case."""
 
     distinct: int
     hits: int
     start: int
     worth: tuple[int, int]
+    spelled: bool = False
 
 
-class Matcher(Protocol):
-    """One of the three schemes. `literals` are folded texts of which at least one occurs in whatever matches, None where
-    that cannot be said."""
+class Matcher:
+    """What the three schemes share. `literals` are folded texts of which at least one occurs in whatever matches, None where
+    that cannot be said; `size` is how many words there are."""
 
     literals: Optional[list[str]]
-    size: int
+    sensitive: bool
+    size = 1
 
-    def match(self, folded: str) -> Optional[Match]:
-        """The match in a folded text, None where there is none."""
-
-    def match_spelled(self, composed: str) -> Optional[Match]:
-        """The same in a text that is composed but not folded, for one that folding makes longer: `Stra.e` is to find Straße."""
+    def match(self, text: str, spelled: bool = False) -> Optional[Match]:
+        """The match in a folded text, None where there is none; or in a `spelled` one, composed but not folded."""
+        raise NotImplementedError
 
     def place(self, folded: str, match: Match) -> int:
         """Where the stretch to show has its middle."""
+        return match.start
+
+    def match_in(self, text: str) -> Optional[Match]:
+        """The match in a text as it was written; also where folding makes it longer: `Stra.e` is to find Straße."""
+        folded = fold(text, self.sensitive)
+        match = self.match(folded)
+        if match or self.sensitive or len(folded) == len(text):
+            return match
+        composed = fold(text, True)
+        match = self.match(composed, spelled=True) if len(composed) != len(folded) else None
+        return match._replace(spelled=True) if match else None
+
+    def middle(self, text: str, match: Match) -> int:
+        """Where the stretch to show has its middle in a text as it was written."""
+        sensitive = self.sensitive or match.spelled
+        return unfold(text, self.place(fold(text, sensitive), match), sensitive)
 
 
 # of questions as people type them: any long text holds them all, and would stand before the answer
@@ -151,7 +167,7 @@ auf für le la les un une des et ou est où que qui quoi pourquoi nous je el los
 COMMON_WORDS = frozenset(FILLERS.split())
 
 
-class Words:
+class Words(Matcher):
     """Free text: any word counts, a quoted phrase is one word, whatever blanks or line breaks stand inside it.
 
     Common words count as hits, but where the text holds others they rank nothing and are not what a snippet shows; neither does a
@@ -159,24 +175,21 @@ class Words:
     """
 
     def __init__(self, text: str, sensitive: bool) -> None:
-        self.words = [fold(word, sensitive) for word in split_words(text)]
-        self.words = list(dict.fromkeys(self.words))
+        self.words = list(dict.fromkeys(fold(word, sensitive) for word in split_words(text)))
         if not self.words:
             raise cc.Refusal("there is nothing to search for: give words, --regexp or --glob, or --list for the sessions")
-        self.literals: Optional[list[str]] = self.words
-        self.size = len(self.words)
+        self.literals, self.sensitive, self.size = self.words, sensitive, len(self.words)
         self.telling = [word for word in self.words if word.casefold() not in COMMON_WORDS] or self.words
         short = [word for word in self.telling if word.isascii() and word.isalnum() and len(word) <= (4 if word.isdigit() else 2)]
         self.bounded = {word: re.compile(rf"(?<!\w){word}(?!\w)") for word in short} if len(self.words) > 1 else {}
         self.patterns = {word: re.compile(r"\s+".join(map(re.escape, word.split()))) for word in self.words if re.search(r"\s", word)}
 
-    def match(self, folded: str) -> Optional[Match]:
-        counts = {word: count for word in self.words if (count := self.count(word, folded))}
-        telling = [told for word in self.telling if word in counts and (told := self.told(word, counts[word], folded))]
+    def match(self, text: str, spelled: bool = False) -> Optional[Match]:
+        if spelled:
+            return None  # words are folded like the text
+        counts = {word: count for word in self.words if (count := self.count(word, text))}
+        telling = [told for word in self.telling if word in counts and (told := self.told(word, counts[word], text))]
         return Match(len(counts), sum(counts.values()), 0, (len(telling), sum(telling))) if counts else None
-
-    def match_spelled(self, composed: str) -> Optional[Match]:
-        return None  # words are folded like the text
 
     def count(self, word: str, folded: str) -> int:
         """How often one word occurs."""
@@ -229,11 +242,8 @@ def split_words(text: str) -> list[str]:
     """The words of free text; "quoted phrases" stay whole (a quote inside one is written \\"), and so does what people put in
     other quotes or in backquotes. A sentence's marks at the end of a word are no part of it where there are several words."""
     found = [(next(filter(None, phrases), "").replace('\\"', '"') or word) for *phrases, word in QUOTED_OR_WORD.findall(text)]
-    return [
-        word
-        for word in (re.sub(r"(?<=\w)[?!.,;:]+$", "", word) if len(found) > 1 and not re.search(r"\s", word) else word for word in found)
-        if word.strip()
-    ]
+    words = [re.sub(r"^(\S*\w)[?!.,;:]+\Z", r"\1", word) for word in found] if len(found) > 1 else found
+    return [word for word in words if word.strip()]
 
 
 HAS_ALARM = os.name != "nt"
@@ -313,7 +323,7 @@ class Stopwatch:
             self.leash.flush()
 
 
-class Pattern:
+class Pattern(Matcher):
     """A regular expression, Python's; `.` crosses lines. An item matches once, however often the pattern does."""
 
     def __init__(self, text: str, sensitive: bool, watch: Stopwatch) -> None:
@@ -330,13 +340,10 @@ class Pattern:
             raise cc.Refusal(f"--regexp {text} does not compile: {getattr(error, 'msg', error)}{place}; mend it, or use plain words") from None
         found, self.shortest = asked_by(spelled, flags)
         self.literals = [fold(literal, sensitive) for literal in found] if found else None
-        self.size, self.watch = 1, watch
+        self.sensitive, self.watch = sensitive, watch
 
-    def match(self, folded: str) -> Optional[Match]:
-        return self.watch.run(lambda: self.find(self.pattern, folded))
-
-    def match_spelled(self, composed: str) -> Optional[Match]:
-        return self.watch.run(lambda: self.find(self.as_spelled, composed))
+    def match(self, text: str, spelled: bool = False) -> Optional[Match]:
+        return self.watch.run(lambda: self.find(self.as_spelled if spelled else self.pattern, text))
 
     def find(self, pattern: re.Pattern[str], text: str) -> Optional[Match]:
         """Where it first matches more than nothing, and how often it does."""
@@ -351,9 +358,6 @@ class Pattern:
             if hits == MOST_HITS:
                 break
         return Match(1, hits, first[0], (1, hits)) if first else None
-
-    def place(self, folded: str, match: Match) -> int:
-        return match.start
 
 
 def fold_pattern(text: str) -> str:
@@ -412,7 +416,7 @@ def required_inside(operation: str, argument: Any) -> Optional[list[str]]:
 GLOB_SET = r"\[[!^]?(?:\][^\]]*|[^\]]+)\]"  # as in a shell: a ] that comes first is one of the set, and [] is no set
 
 
-class Glob:
+class Glob(Matcher):
     """Shell wildcards, searched anywhere: `*` any text, also over lines, `?` one character, `[...]` one of a set."""
 
     def __init__(self, text: str, sensitive: bool, watch: Stopwatch) -> None:
@@ -425,14 +429,11 @@ class Glob:
         except re.error as error:
             raise cc.Refusal(f"--glob {text} is no pattern: {error.msg} at position {error.pos}; mend it, or use plain words") from None
         texts = [fold(part, sensitive) for piece in pieces for part in re.split(rf"{GLOB_SET}|\?", piece) if part]
-        self.literals: Optional[list[str]] = [max(texts, key=len)] if texts else None
-        self.size, self.watch = 1, watch
+        self.literals = [max(texts, key=len)] if texts else None
+        self.sensitive, self.watch = sensitive, watch
 
-    def match(self, folded: str) -> Optional[Match]:
-        return self.watch.run(lambda: self.find(self.pieces, folded))
-
-    def match_spelled(self, composed: str) -> Optional[Match]:
-        return self.watch.run(lambda: self.find(self.as_spelled, composed))
+    def match(self, text: str, spelled: bool = False) -> Optional[Match]:
+        return self.watch.run(lambda: self.find(self.as_spelled if spelled else self.pieces, text))
 
     def find(self, pieces: list[re.Pattern[str]], text: str) -> Optional[Match]:
         """Where the first piece begins, if the others follow it."""
@@ -443,9 +444,6 @@ class Glob:
                 return None
             start, end = found.start() if start < 0 else start, found.end()
         return Match(1, 1, start, (1, 1))
-
-    def place(self, folded: str, match: Match) -> int:
-        return match.start
 
 
 def glob_piece(piece: str, sensitive: bool) -> str:
@@ -459,26 +457,6 @@ def glob_piece(piece: str, sensitive: bool) -> str:
         else:
             parts.append("." if part == "?" else re.escape(fold(part, sensitive)))
     return "".join(parts)
-
-
-class Matched(NamedTuple):
-    """A match, the text in which it stands, and whether that text kept its case."""
-
-    match: Match
-    folded: str
-    sensitive: bool
-
-
-def match_text(matcher: Matcher, text: str, sensitive: bool) -> Optional[Matched]:
-    """The match in a text as it was written, None where there is none."""
-    folded = fold(text, sensitive)
-    if match := matcher.match(folded):
-        return Matched(match, folded, sensitive)
-    if sensitive or len(folded) == len(text):
-        return None
-    composed = fold(text, True)
-    match = matcher.match_spelled(composed) if len(composed) != len(folded) else None
-    return Matched(match, composed, True) if match else None
 
 
 # ----------------------------------------------------------------------------------------- raw lines, before any parsing
@@ -1043,7 +1021,6 @@ class Hit(NamedTuple):
     label: str
     match: Match
     text: str
-    sensitive: bool = False
     state: str = ""
     turn: Optional[int] = None
     title: str = ""
@@ -1053,7 +1030,7 @@ class Hit(NamedTuple):
 
     def windowed(self, matcher: Matcher) -> Hit:
         """The same with the text around the hit alone."""
-        at = unfold(self.text, matcher.place(fold(self.text, self.sensitive), self.match), self.sensitive)
+        at = matcher.middle(self.text, self.match)
         first, last = max(at - WINDOW_CHARS, 0), min(at + WINDOW_CHARS, len(self.text))
         return self._replace(text=self.text[first:last], at=at - first, before=first, after=len(self.text) - last)
 
@@ -1070,7 +1047,6 @@ class Search(NamedTuple):
     matcher: Matcher
     sieve: Sieve
     filters: Filters
-    sensitive: bool
     thinking: bool
     keep: int
     split: bool = False  # whether a large transcript may be searched in two processes
@@ -1252,7 +1228,7 @@ def open_reader(target: Target, search: Search) -> Reader:
 
 def match_records(reader: Reader, records: Iterable[cc.Record], search: Search, tally: Tally) -> None:
     """Match the items of these records; a pattern that runs away ends it, with what was found."""
-    filters, matcher, sensitive = search.filters, search.matcher, search.sensitive
+    filters, matcher = search.filters, search.matcher
     try:
         for record in records:
             if not filters.in_time(record.timestamp) or not filters.takes(reader, record):
@@ -1262,22 +1238,20 @@ def match_records(reader: Reader, records: Iterable[cc.Record], search: Search, 
                 if reader.unsure:
                     tally.left_over.add(record.offset)
                     break
-                if item.kind in filters.kinds and (found := match_text(matcher, item.text, sensitive)):
-                    tally.add(hit_of(reader.target, record, item, found, search.alone))
+                if item.kind in filters.kinds and (match := matcher.match_in(item.text)):
+                    tally.add(hit_of(reader.target, record, item, match, search.alone))
     except TimeoutError:
         tally.stopped = True
 
 
-def hit_of(target: Target, record: cc.Record, item: Item, found: Matched, alone: bool) -> Hit:
+def hit_of(target: Target, record: cc.Record, item: Item, match: Match, alone: bool) -> Hit:
     """The item as a hit, with its whole text."""
-    match, when = found.match, cc.seconds(record.timestamp) or 0.0
+    when = cc.seconds(record.timestamp) or 0.0
     rank = (-match.worth[0], -match.worth[1], -when, target.path, record.offset, item.part)
     row = hash((record.uuid or f"{target.path}@{record.offset}", item.kind, item.part))
     text = hash((item.kind, record.timestamp, item.text)) if record.timestamp and not alone else 0
     place = (record.offset, record.uuid)
-    return Hit(
-        rank, (row, text), item.kind, place, record.timestamp, target.session, target.agent, item.label, match, item.text, found.sensitive
-    )
+    return Hit(rank, (row, text), item.kind, place, record.timestamp, target.session, target.agent, item.label, match, item.text)
 
 
 def search_targets(targets: list[Target], search: Search) -> Tally:
@@ -1594,14 +1568,11 @@ def search_report(options: argparse.Namespace) -> str:
     """The answer to a search. Raises Unfinished where a pattern ran away, with what was found."""
     scope = find_scope(options)
     watch = Stopwatch(options.timeout)
-    matcher: Matcher
-    if options.mode == "keyword":
-        matcher = Words(options.query, options.case_sensitive)
-    else:
-        matcher = (Pattern if options.mode == "regexp" else Glob)(options.query, options.case_sensitive, watch)
+    text, sensitive = options.query, options.case_sensitive
+    matcher = Words(text, sensitive) if options.mode == "keyword" else (Pattern if options.mode == "regexp" else Glob)(text, sensitive, watch)
     options.size = matcher.size
     filters = filters_of(options)
-    search = Search(matcher, Sieve(matcher.literals), filters, options.case_sensitive, "thinking" in filters.kinds, max(options.limit, 1))
+    search = Search(matcher, Sieve(matcher.literals), filters, "thinking" in filters.kinds, max(options.limit, 1))
     tally = search_targets(scope.targets, search)
     if options.history and not tally.stopped:
         try:
@@ -1690,12 +1661,11 @@ def search_history(options: argparse.Namespace, search: Search, tally: Tally, se
             continue
         stamp = datetime.fromtimestamp(typed.time, timezone.utc).isoformat()[:19] if 0 < typed.time < 1e11 else ""
         said = "\n".join(filter(None, (typed.text, typed.pasted)))
-        found = match_text(search.matcher, said, search.sensitive) if search.filters.in_time(stamp) else None
-        if found:
-            match = found.match
+        match = search.matcher.match_in(said) if search.filters.in_time(stamp) else None
+        if match:
             rank = (-match.worth[0], -match.worth[1], -typed.time, "", at, "")
             row = hash(("history", typed.session, said))
-            hit = Hit(rank, (row, 0), "user", (at, ""), stamp, typed.session, "", "", match, said, found.sensitive, "history")
+            hit = Hit(rank, (row, 0), "user", (at, ""), stamp, typed.session, "", "", match, said, "history")
             tally.add(hit)
 
 
