@@ -80,10 +80,8 @@ def fold(text: str, sensitive: bool) -> str:
     folded = {letter: folded_letter(letter) for letter in set(others)}
     changed = [letter for letter, other in folded.items() if other != letter]
     if len(changed) <= MOST_REPLACED and None not in folded.values() and unicodedata.is_normalized("NFC", others):
-        if sensitive:
-            return text
-        text = raw.lower().decode("utf-8", "surrogatepass")
-        for letter in changed:
+        text = text if sensitive else raw.lower().decode("utf-8", "surrogatepass")
+        for letter in () if sensitive else changed:
             text = text.replace(letter, folded[letter] or "")
         return text
     composed = unicodedata.normalize("NFC", text)
@@ -191,20 +189,13 @@ class Words(Matcher):
     def match(self, text: str, spelled: bool = False) -> Optional[Match]:
         if spelled:
             return None  # words are folded like the text
-        counts = {word: count for word in self.words if (count := self.count(word, text))}
-        telling = [told for word in self.telling if word in counts and (told := self.told(word, counts[word], text))]
+        counts = {word: hits for word in self.words if (hits := occurrences(self.patterns.get(word), word, text))}
+        told = {**counts, **{word: occurrences(pattern, word, text) for word, pattern in self.bounded.items() if word in counts}}
+        telling = [told[word] for word in self.telling if told.get(word)]
         return Match(len(counts), sum(counts.values()), 0, (len(telling), sum(telling))) if counts else None
 
     def score(self, match: Match) -> str:
         return f"{match.distinct} of {len(self.words)} words, {match.hits} hits"
-
-    def count(self, word: str, folded: str) -> int:
-        """How often one word occurs."""
-        return sum(1 for _ in self.patterns[word].finditer(folded)) if word in self.patterns else folded.count(word)
-
-    def told(self, word: str, count: int, folded: str) -> int:
-        """How many of its `count` hits tell something: of a short one those that stand by themselves."""
-        return sum(1 for _ in self.bounded[word].finditer(folded)) if word in self.bounded else count
 
     def places(self, word: str, folded: str) -> Iterator[tuple[int, int, str]]:
         """Where it stands, start and end. (Compiling a pattern for each word of a pasted text took seconds.)"""
@@ -220,24 +211,23 @@ class Words(Matcher):
         """The middle of the stretch with the most distinct words that a snippet can show, the first of equals. Of each word
         MOST_HITS are looked at."""
         shown = self.telling if match.worth[0] else self.words
-        best, most, first = 0, 0, 0
-        spans: list[tuple[int, int, str]] = []
-        within: dict[str, int] = {}  # word -> hits in the stretch from `first` on
+        best, most = 0, 0
+        stretch: list[tuple[int, int, str]] = []
         for span in merge(*(itertools.islice(self.places(word, folded), MOST_HITS) for word in shown)):
-            spans.append(span)
-            _, end, word = span
-            within[word] = within.get(word, 0) + 1
-            while end - spans[first][0] > DEFAULT_TRUNCATE * 2 // 3 and first < len(spans) - 1:
-                gone = spans[first][2]
-                within[gone] -= 1
-                if not within[gone]:
-                    del within[gone]
-                first += 1
-            if len(within) > most:
-                best, most = (spans[first][0] + end) // 2, len(within)
+            stretch.append(span)
+            while span[1] - stretch[0][0] > DEFAULT_TRUNCATE * 2 // 3 and len(stretch) > 1:
+                stretch.pop(0)
+            distinct = len({word for _, _, word in stretch}) if len(stretch) > most else 0
+            if distinct > most:
+                best, most = (stretch[0][0] + span[1]) // 2, distinct
             if most == len(shown):
                 break
         return best
+
+
+def occurrences(pattern: Optional[re.Pattern[str]], word: str, folded: str) -> int:
+    """How often a word occurs, where it has a pattern of its own by that."""
+    return sum(1 for _ in pattern.finditer(folded)) if pattern else folded.count(word)
 
 
 QUOTED_OR_WORD = re.compile(
@@ -258,18 +248,15 @@ RING_SECONDS = 0.25  # between two looks at a match that goes on
 WATCHDOG = """
 import os, sys, threading
 def bite():
-    sys.stderr.write(sys.argv[2] + chr(10))
-    sys.stderr.flush()
+    print(sys.argv[2], file=sys.stderr, flush=True)
     os.kill(int(sys.argv[1]), 1 if os.name == "nt" else 9)
     os._exit(0)
-timer = None
-while (line := sys.stdin.readline()):
-    if timer:
-        timer.cancel()
-    timer = threading.Timer(float(line), bite) if float(line) else None
-    if timer:
-        timer.daemon = True
-        timer.start()
+timer = threading.Timer(0, bite)
+for line in sys.stdin:
+    timer.cancel()
+    timer = threading.Timer(float(line) or threading.TIMEOUT_MAX, bite)
+    timer.daemon = True
+    timer.start()
 """  # where nothing can interrupt a match: a process that is told of each one, and ends its starter with status 1 and a line
 
 
@@ -653,10 +640,7 @@ def first_passing(path: str, sieve: Sieve, end: int) -> tuple[Offsets, int]:
     Raises OSError."""
     if sieve.blind or not USE_SIEVE:
         return None, end
-    for tested, _, passing in scan(path, sieve, 0, end):
-        if passing:
-            return set(passing), tested
-    return set(), end
+    return next(((set(passing), tested) for tested, _, passing in scan(path, sieve, 0, end) if passing), (set(), end))
 
 
 def next_line(path: str, place: int) -> int:
@@ -669,17 +653,12 @@ def next_line(path: str, place: int) -> int:
 
 def saved_passes(line: bytes, path: str, sieve: Sieve) -> bool:
     """Whether an output that the line says was saved may match."""
-    names = {(found[1].decode(), found[2].decode("utf-8", "replace")) for found in SAVED.finditer(line)}
-    return any(file_passes(saved, sieve) for folder, name in names if (saved := saved_output(path, folder, name)))
-
-
-def file_passes(path: str, sieve: Sieve) -> bool:
-    """Whether a saved output may match."""
-    try:
-        with open(path, "rb") as file:
-            return sieve.passes(file.read())
-    except OSError:
-        return False
+    for folder, name in {(found[1].decode(), found[2].decode("utf-8", "replace")) for found in SAVED.finditer(line)}:
+        if saved := saved_output(path, folder, name):
+            with suppress(OSError), open(saved, "rb") as file:
+                if sieve.passes(file.read()):
+                    return True
+    return False
 
 
 def saved_output(path: str, folder: str, name: str) -> Optional[str]:
@@ -687,22 +666,23 @@ def saved_output(path: str, folder: str, name: str) -> Optional[str]:
 
     `folder` is the session that saved it: a fork's lines name the session they were copied from, and it may be another project's.
     """
-    place = os.path.dirname(os.path.abspath(path))
-    places = [os.path.splitext(os.path.abspath(path))[0], os.path.join(place, folder)]
-    if "subagents" in place:
-        places.append(place.partition(f"{os.sep}subagents")[0])
-    for one in places:
-        saved = os.path.join(one, "tool-results", name)
-        if name not in (".", "..") and os.path.isfile(saved) and not os.path.islink(saved):
-            return saved
-    return saved_elsewhere(folder, name) if cc.UUID.fullmatch(folder) else None
+    stem, _ = os.path.splitext(os.path.abspath(path))
+    place = os.path.dirname(stem)
+    started, inside, _ = place.partition(f"{os.sep}subagents")  # a sub-agent's session
+    saved = saved_in((stem, os.path.join(place, folder), *([started] if inside else [])), name)
+    return saved or (saved_elsewhere(folder, name) if cc.UUID.fullmatch(folder) else None)
+
+
+def saved_in(folders: Iterable[str], name: str) -> Optional[str]:
+    """The output of this name that one of these sessions' folders holds, None where none does."""
+    paths = (os.path.join(folder, "tool-results", name) for folder in folders)
+    return next((path for path in paths if os.path.isfile(path) and not os.path.islink(path)), None)
 
 
 @lru_cache(maxsize=1024)
 def saved_elsewhere(session: str, name: str) -> Optional[str]:
     """The same in the folder of another project."""
-    paths = (os.path.join(folder, session, "tool-results", name) for folder in cc.all_folders())
-    return next((path for path in paths if os.path.isfile(path) and not os.path.islink(path)), None)
+    return saved_in((os.path.join(folder, session) for folder in cc.all_folders()), name)
 
 
 # --------------------------------------------------------------------------------------------------------------- items
@@ -745,11 +725,6 @@ def leaves(value: object) -> Iterator[str]:
         yield str(value)
 
 
-def is_identifier(key: str) -> bool:
-    """Whether the text under a key is an id or a hash."""
-    return key.endswith(IDENTIFIER_ENDS) or key in IDENTIFIERS
-
-
 def detail_texts(value: object, found: list[str], key: str = "") -> list[str]:
     """The texts of the client's detail of a result, added to `found`: what a tool gave back, without its bookkeeping (ids, states,
     counts). A list of texts is one, such as the lines of a patch, of which those that it changed are the call's own text."""
@@ -757,7 +732,8 @@ def detail_texts(value: object, found: list[str], key: str = "") -> list[str]:
         found.append(value)
     elif isinstance(value, dict):
         for name, inner in value.items():
-            if isinstance(inner, (str, dict, list)) and name not in SKIPPED_KEYS and not (isinstance(inner, str) and is_identifier(name)):
+            identifies = isinstance(inner, str) and (name.endswith(IDENTIFIER_ENDS) or name in IDENTIFIERS)
+            if name not in SKIPPED_KEYS and not identifies:
                 detail_texts(inner, found, name)
     elif isinstance(value, list) and cc.all_strings(value):
         lines = [line for line in value if not line.startswith(("+", "-"))] if key == "lines" else value
@@ -811,8 +787,13 @@ class Reader:
 
     @cached_property
     def turns(self) -> dict[str, int]:
-        """Record -> number of its exchange."""
-        return turn_numbers(self.conversation)
+        """Record -> number of the exchange it belongs to, of everything that happened."""
+        begins = {key_of(exchange.record): exchange.n for exchange in self.conversation.exchanges}
+        loose = [record for record in self.transcript.loose if key_of(record) in begins]
+        found, n = {}, 0
+        for record in cc.merged(self.conversation.happened, loose):
+            found[key_of(record)] = n = begins.get(key_of(record), n)
+        return found
 
     @cached_property
     def title(self) -> str:
@@ -943,17 +924,6 @@ def key_of(record: cc.Record) -> str:
     return record.uuid or f"@{record.offset}"
 
 
-def turn_numbers(conversation: cc.Conversation) -> dict[str, int]:
-    """Record -> number of the exchange it belongs to, of everything that happened."""
-    begins = {key_of(exchange.record): exchange.n for exchange in conversation.exchanges}
-    loose = [record for record in conversation.transcript.loose if key_of(record) in begins]
-    found, n = {}, 0
-    for record in cc.merged(conversation.happened, loose):
-        n = begins.get(key_of(record), n)
-        found[key_of(record)] = n
-    return found
-
-
 def is_own_call(call: cc.Call) -> bool:
     """Whether a call ran one of these scripts or skills: the search's own traces are no hits."""
     if call.name == "Skill":
@@ -963,9 +933,8 @@ def is_own_call(call: cc.Call) -> bool:
 
 def describe(call: cc.Call) -> str:
     """A call in a line, to label its result."""
-    return " ".join(
-        filter(None, (call.name, call.argument("command", "file_path", "notebook_path", "path", "pattern", "query", "url", "description", "prompt")))
-    )
+    what = call.argument("command", "file_path", "notebook_path", "path", "pattern", "query", "url", "description", "prompt")
+    return " ".join(filter(None, (call.name, what)))
 
 
 # -------------------------------------------------------------------------------------------------------------- search
@@ -1168,7 +1137,7 @@ def search_in_two(target: Target, search: Search, tally: Tally, size: int) -> No
     reading, writing = (os.fdopen(end, mode, 0) for end, mode in zip(os.pipe(), ("rb", "wb")))  # says from where on to test for this one
     dense = False  # whether nearly all lines may match
 
-    def test_on() -> Offsets:
+    def test_on() -> Any:
         nonlocal dense
         writing.close()  # else the other process would wait for itself where this one is gone
         offsets = passing_offsets(target.path, search.sieve, middle, size)
@@ -1177,11 +1146,10 @@ def search_in_two(target: Target, search: Search, tally: Tally, size: int) -> No
         dense = offsets is None
         return offsets
 
-    def match_on() -> Optional[bytes]:
+    def match_on() -> Any:
         return search_end(target, search, cut).packed() if dense else None
 
-    jobs: list[Callable[[], Any]] = [test_on, match_on]
-    with reading, writing, cc.second_process(jobs) as answers:
+    with reading, writing, cc.second_process([test_on, match_on]) as answers:
         early, tested = first_passing(target.path, search.sieve, middle)
         writing.write(tested.to_bytes(8, "big"))
         writing.close()
@@ -1353,11 +1321,8 @@ def sidechain_card(path: str) -> Optional[str]:
 
 def first_session(path: str) -> str:
     """The session that a sub-agent's records name, empty where none does."""
-    for line in head_of(path).split(b"\n"):
-        for fields in cc.parse_line(line).objects:
-            if cc.string(fields.get("sessionId")):
-                return cc.string(fields["sessionId"])
-    return ""
+    named = (cc.string(fields.get("sessionId")) for line in head_of(path).split(b"\n") for fields in cc.parse_line(line).objects)
+    return next(filter(None, named), "")
 
 
 def agent_files(folder: str, deep: bool) -> Iterator[tuple[str, str]]:
@@ -1459,7 +1424,7 @@ def result(n: int, hit: Hit, search: Search, tally: Tally, report: Report) -> Ca
     """A hit as an element whose text is cut at the cap."""
     hit = hit if hit.at >= 0 else hit.windowed(search.matcher)  # of the history
     also = [session for session in tally.seen.get(hit.keys[0], []) if session != hit.target.session]
-    given: dict[str, object] = {
+    given = {
         "n": n,
         "type": hit.item.kind,
         "turn": hit.turn or None,
@@ -1472,8 +1437,8 @@ def result(n: int, hit: Hit, search: Search, tally: Tally, report: Report) -> Ca
         "score": search.matcher.score(hit.match),
     }
     label = cc.element("label", "", report.quote.line(hit.item.label, LABEL_CHARS)) if hit.item.label else ""
-    shown = snippet(hit, report.quote)
-    return lambda cap: report.element("result", given, label + cc.element("match", "", shown(cap).translate(cc.XML_ESCAPES)))
+    head, shown = report.quote.attributes(given), snippet(hit, report.quote)
+    return lambda cap: cc.element("result", head, label + cc.element("match", "", shown(cap).translate(cc.XML_ESCAPES))) + "\n"
 
 
 def fitted(results: list[Callable[[int], str]], longest: int, room: int) -> list[str]:
@@ -1667,9 +1632,9 @@ def turn_report(options: argparse.Namespace) -> str:
     target, (first, last) = targets[0], options.turn
     reader, report = Reader(target, False), Report(options)
     exchanges = exchanges_between(reader, first, last)
-    sections = turn_sections(reader, exchanges, report.quote)
-    given: dict[str, object] = {"mode": "turn", "session": target.session, "title": reader.title}
-    given.update({"turns": f"{first}-{last}", "of": highest_turn(reader)})
+    sections = turn_sections(reader, exchanges, report)
+    turns, most = f"{first}-{last}", reader.conversation.exchanges[-1].n
+    given: dict[str, object] = {"mode": "turn", "session": target.session, "title": reader.title, "turns": turns, "of": most}
 
     def omitted(items: int, short: list[int], size: int) -> str:
         bound = max(READ_ON_BOUND, size + cc.utf16_length(report.root(given, "")))
@@ -1685,47 +1650,40 @@ def turn_report(options: argparse.Namespace) -> str:
     return report.root(given, "".join(one.xml for one in fitted) + rest)
 
 
-def highest_turn(reader: Reader) -> int:
-    """The number of the last exchange, 0 where there is none."""
-    return max((exchange.n for exchange in reader.conversation.exchanges), default=0)
-
-
 def exchanges_between(reader: Reader, first: int, last: int) -> list[cc.Exchange]:
     """The exchanges with these numbers. Raises Refusal where there are none."""
     exchanges = [exchange for exchange in reader.conversation.exchanges if first <= exchange.n <= last]
     if not exchanges:
         asked = f"turn {first}" if first == last else f"turns {first} to {last}"
-        most = highest_turn(reader)
+        most = max((exchange.n for exchange in reader.conversation.exchanges), default=0)
         raise cc.Refusal(f"no {asked} in this session ({reader.target.path}), which has {most}; {f'give 1 to {most}' if most else 'see --list'}")
     return exchanges
 
 
-def turn_sections(reader: Reader, exchanges: list[cc.Exchange], quote: cc.Quoter) -> list[cc.Section]:
+def turn_sections(reader: Reader, exchanges: list[cc.Exchange], report: Report) -> list[cc.Section]:
     """A section for each of these exchanges."""
-    numbers = {exchange.n for exchange in exchanges}
-    by_turn: dict[int, list[Item]] = {}
+    items: dict[int, list[Item]] = {exchange.n: [] for exchange in exchanges}
     for record in cc.merged(reader.conversation.happened, reader.transcript.loose):
         n = reader.turns.get(key_of(record), 0)
-        if n in numbers:
-            by_turn.setdefault(n, []).extend(reader.items(record))
-    return [turn_section(exchange, by_turn.get(exchange.n, []), reader, quote) for exchange in exchanges]
+        if n in items:
+            items[n] += reader.items(record)
+    return [turn_section(exchange, items[exchange.n], reader.state(exchange.record), report) for exchange in exchanges]
 
 
-def turn_section(exchange: cc.Exchange, items: list[Item], reader: Reader, quote: cc.Quoter) -> cc.Section:
+RANKS = {"user": -1.0, "agent": 1.0, "summary": 2.0, "command": 3.0, "file": 3.0, "tool": 3.0, "output": 4.0}  # the lowest stays longest
+
+
+def turn_section(exchange: cc.Exchange, items: list[Item], state: str, report: Report) -> cc.Section:
     """One exchange: what was said is kept longest, outputs go first."""
-    order = {"user": -1.0, "agent": 1.0, "summary": 2.0, "command": 3.0, "file": 3.0, "tool": 3.0, "output": 4.0}
-    head = quote.attributes({"n": exchange.n, "ts": exchange.record.timestamp[:19].replace("T", " "), "state": reader.state(exchange.record)})
-    pieces = [
-        cc.Item(order[item.kind] + at / (len(items) + 1) * 0.9 if order[item.kind] > 0 else -1, item_xml(item, quote))
-        for at, item in enumerate(items)
-    ]
+    head = report.quote.attributes({"n": exchange.n, "ts": exchange.record.timestamp[:19].replace("T", " "), "state": state})
+    later = 0.9 / (len(items) + 1)  # of equals the first stays longest
+    pieces = [cc.Item(RANKS[item.kind] + (at * later if item.kind != "user" else 0), item_xml(item, report)) for at, item in enumerate(items)]
     return cc.Section("exchange", head, pieces, 1, (30, 300, cc.MASK_WINDOW), len(pieces))
 
 
-def item_xml(item: Item, quote: cc.Quoter) -> Callable[[int], str]:
+def item_xml(item: Item, report: Report) -> Callable[[int], str]:
     """An item as an element whose text is cut at the cap."""
-    plain = quote.plain(item.text)
-    label = quote.attributes({"label": cc.shortened(item.label, LABEL_CHARS)})
+    plain, label = report.quote.plain(item.text), report.quote.attributes({"label": cc.shortened(item.label, LABEL_CHARS)})
     return lambda cap: cc.element(item.kind, label, cc.cut(plain, cap).translate(cc.XML_ESCAPES)) + "\n"
 
 
@@ -1881,20 +1839,15 @@ def build_parser() -> cc.Parser:
     what.add_argument("--regexp", metavar="P", help="a regular expression, Python's; . crosses lines")
     what.add_argument("--glob", metavar="P", help="a pattern with * ? [...], searched anywhere; * crosses lines")
     what.add_argument("--case-sensitive", action="store_true", help="tell capital letters from small ones")
-    what.add_argument(
-        "--type",
-        metavar="LIST",
-        type=one_of(KINDS),
-        help="only these, by commas: user, agent, command, file, tool, output, summary, thinking (default all but thinking)",
-    )
+    kinds = f"only these, by commas: {', '.join(KINDS)} (default all but thinking)"
+    what.add_argument("--type", metavar="LIST", type=one_of(KINDS), help=kinds)
     what.add_argument("--only", metavar="STATE", type=one_of(STATES), help="only what is live, compacted, abandoned, subagent or history")
     what.add_argument("--since", metavar="TIME", help="not before: 2026-05-01, 2026-05-01T10:00, or 3d, 12h ago")
     what.add_argument("--until", metavar="TIME", help="not after; a day counts whole")
-    what.add_argument(
-        "--timeout", metavar="S", type=duration, default=DEFAULT_TIMEOUT, help="stop a pattern that runs away after so many seconds (default 10)"
-    )
+    stop = "stop a pattern that runs away after so many seconds (default 10)"
+    what.add_argument("--timeout", metavar="S", type=duration, default=DEFAULT_TIMEOUT, help=stop)
     how = parser.add_argument_group("instead of a search, and how much")
-    how.add_argument("--turn", metavar="N[-M]", type=turns, dest="turn", help="print these exchanges of the session named by --chat")
+    how.add_argument("--turn", metavar="N[-M]", type=turns, help="print these exchanges of the session named by --chat")
     how.add_argument("--list", action="store_true", help="print the sessions, newest first")
     how.add_argument("--limit", metavar="N", type=cc.positive, help="results shown (default 5)")
     how.add_argument("--truncate", metavar="N", type=cc.positive, default=DEFAULT_TRUNCATE, help="longest text of one result (default 900)")
@@ -1904,12 +1857,13 @@ def build_parser() -> cc.Parser:
 def settle(parser: cc.Parser, options: argparse.Namespace) -> argparse.Namespace:
     """Fill in what the parser alone cannot: mode, query, times, limits. Ends with status 2 where they do not fit together."""
     words = " ".join(options.ref).strip()
-    given = {mode: text for mode, text in (("keyword", options.keyword), ("regexp", options.regexp), ("glob", options.glob)) if text is not None}
-    if len(given) + bool(words) > 1:
+    given = [(mode, text) for mode in ("keyword", "regexp", "glob") if (text := getattr(options, mode)) is not None]
+    given += [("keyword", words)] if words else []
+    if len(given) > 1:
         parser.error("more than one thing to search for is given; give words, --keyword, --regexp or --glob, a text with blanks in quotes")
-    if (given or words) and (options.list or options.turn):
+    if given and (options.list or options.turn):
         parser.error(f"{'--list' if options.list else '--turn'} searches for nothing; leave out the words, or the option")
-    options.mode, options.query = next(iter(given.items()), ("keyword", words))
+    options.mode, options.query = given[0] if given else ("keyword", "")
     only = (options.only or "").split(",")
     options.subagents, options.history = options.subagents or "subagent" in only, options.history or "history" in only
     options.ref = [] if options.chat is None else [options.chat]  # what names a session, as the other skills take it
