@@ -627,6 +627,13 @@ def test_the_list_is_newest_first_with_titles(ask: Ask, config: Path) -> None:
     assert {"id", "last", "prompts", "bytes"} <= set(next(report.iter("session")).attrib)
 
 
+def test_several_sessions_are_searched_without_standard_error(ask: Ask, orchard: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    for n in "123":
+        orchard(f"{n * 8}-0000-4000-8000-00000000000{n}", said(int(n), None, "zircon"))
+    monkeypatch.setattr(sys, "stderr", None)  # as Python has it where it is closed
+    assert ask("--project", "/home/ada/orchard", "zircon").get("matched") == "3"
+
+
 # -------------------------------------------------------------------------------------------------------------- the command
 
 

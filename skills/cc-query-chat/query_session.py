@@ -1204,7 +1204,7 @@ def match_records(reader: Reader, records: Iterable[cc.Record], search: Search, 
 def search_targets(targets: list[Target], search: Search) -> Tally:
     """Search them all, in two processes where that pays."""
     sizes = {target.path: size_of(target.path) for target in targets}
-    visible = len(targets) > 1 and sys.stderr.isatty()
+    visible = len(targets) > 1 and sys.stderr is not None and sys.stderr.isatty()
     if len(targets) < 2 or sum(sizes.values()) < SPLIT_BYTES or not cc.can_split():
         return search_in_turn(targets, search._replace(split=cc.can_split(), alone=len(targets) == 1), visible)
     halves: tuple[list[Target], list[Target]] = ([], [])
