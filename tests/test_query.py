@@ -627,6 +627,15 @@ def test_the_list_is_newest_first_with_titles(ask: Ask, config: Path) -> None:
     assert {"id", "last", "prompts", "bytes"} <= set(next(report.iter("session")).attrib)
 
 
+def test_a_command_of_the_list_that_is_too_long_is_left_out(ask: Ask, orchard: Callable[..., Path]) -> None:
+    for n in range(1, 5):
+        orchard(f"{str(n) * 8}-0000-4000-8000-00000000000{n}", said(n, None, "zircon " * 20))
+    asked = ["--project", "/home/ada/orchard", "--list", "--limit", 2]
+    assert "--list" in (ask(*asked).findtext("omitted") or "")
+    (omitted,) = ask(*asked, *["--exclude", uuid_of(99)] * 30).iter("omitted")
+    assert omitted.get("sessions") and not omitted.text  # cut, it would not run
+
+
 def test_several_sessions_are_searched_without_standard_error(ask: Ask, orchard: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
     for n in "123":
         orchard(f"{n * 8}-0000-4000-8000-00000000000{n}", said(int(n), None, "zircon"))

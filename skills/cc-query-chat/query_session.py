@@ -1385,8 +1385,10 @@ class Report:
         return self.element(ROOT, given, f"\n{self.head}{body}")
 
     def command(self, name: str, given: dict[str, object], words: list[str]) -> str:
-        """An element that holds the command to go on with."""
-        return self.element(name, given, self.quote.line(own_command(words), COMMAND_UNITS))
+        """An element that holds the command to go on with, unless that is too long."""
+        command = own_command(words)
+        fits = cc.utf16_length(command) <= COMMAND_UNITS
+        return self.element(name, given, self.quote.line(command, COMMAND_UNITS) if fits else "")
 
 
 def own_command(words: list[str]) -> str:
@@ -1460,11 +1462,10 @@ def next_steps(options: argparse.Namespace, report: Report, tally: Tally, shown:
     left = len(tally.seen) - shown
     if left:
         given = ("type", "only", "since", "until", "subagents", "case_sensitive", "history")
-        words = [f"--{options.mode}", options.query, *same_again(options, *given), "--limit", str(min(max(shown * 4, 20), 100))]
-        command = own_command([*words, "--truncate", "200", "--max-chars", "28000"])
+        more = ["--limit", str(min(max(shown * 4, 20), 100)), "--truncate", "200", "--max-chars", "28000"]
         hint = "narrow it: rarer words, --type, --only, --since, --chat ID"
-        fits = cc.utf16_length(command) <= COMMAND_UNITS
-        steps += report.element("omitted", {"results": left, "or": hint}, report.quote.line(command, COMMAND_UNITS) if fits else "")
+        words = [f"--{options.mode}", options.query, *same_again(options, *given), *more]
+        steps += report.command("omitted", {"results": left, "or": hint}, words)
     return steps
 
 
