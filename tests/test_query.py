@@ -619,6 +619,13 @@ def test_turns_are_read_on(run_script: Run, ask: Ask) -> None:
     assert run_script(QUERY, "--turn", "1").returncode == 1
 
 
+def test_what_is_cut_of_a_very_long_text_is_counted_whole(ask: Ask, tmp_path: Path) -> None:
+    path = write(tmp_path / "s.jsonl", said(1, None, "begin"), replied(2, 1, text("zircon " * 100_000)))
+    (reply,) = ask("--file", path, "--turn", "1").iter("agent")
+    head, cut, tail = re.split(r" \[… ([\d,]+) characters, cut …\] ", reply.text or "")
+    assert len(head) + int(cut.replace(",", "")) + len(tail) == 700_000
+
+
 def test_the_list_is_newest_first_with_titles(ask: Ask, config: Path) -> None:
     shutil.copytree(CASES / "13-title-rules/projects", config / "projects")
     report = ask("--project", "/home/ada/orchard", "--list")

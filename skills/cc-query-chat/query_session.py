@@ -1684,8 +1684,8 @@ def turn_section(exchange: cc.Exchange, items: list[Item], state: str, report: R
 
 def item_xml(item: Item, report: Report) -> Callable[[int], str]:
     """An item as an element whose text is cut at the cap."""
-    plain, label = report.quote.plain(item.text), report.quote.attributes({"label": cc.shortened(item.label, LABEL_CHARS)})
-    return lambda cap: cc.element(item.kind, label, cc.cut(plain, cap).translate(cc.XML_ESCAPES)) + "\n"
+    text, label = report.quote.quotation(item.text), report.quote.attributes({"label": cc.shortened(item.label, LABEL_CHARS)})
+    return lambda cap: cc.element(item.kind, label, text.escaped(cap)) + "\n"
 
 
 def list_report(options: argparse.Namespace) -> str:
