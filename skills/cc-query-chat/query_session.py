@@ -1385,17 +1385,12 @@ class Report:
         return self.element(ROOT, given, f"\n{self.head}{body}")
 
     def command(self, name: str, given: dict[str, object], words: list[str]) -> str:
-        """An element that holds the command to go on with, unless that is too long."""
-        command = own_command(words)
+        """An element that holds the call of this script to go on with, spelled as the skill's rule lets it run, unless that is too long."""
+        import shlex  # where something was left out
+
+        command = f'python3 "{os.path.abspath(__file__)}" {shlex.join(words)}'
         fits = cc.utf16_length(command) <= COMMAND_UNITS
         return self.element(name, given, self.quote.line(command, COMMAND_UNITS) if fits else "")
-
-
-def own_command(words: list[str]) -> str:
-    """A call of this script, spelled as the skill's rule lets it run."""
-    import shlex  # where something was left out
-
-    return f'python3 "{os.path.abspath(__file__)}" {shlex.join(words)}'
 
 
 def naming(options: argparse.Namespace, session: str) -> list[str]:
