@@ -619,12 +619,35 @@ def test_turns_are_read_on(run_script: Run, ask: Ask) -> None:
     assert run_script(QUERY, "--turn", "1").returncode == 1
 
 
+def test_what_is_cut_of_a_very_long_text_is_counted_whole(ask: Ask, tmp_path: Path) -> None:
+    path = write(tmp_path / "s.jsonl", said(1, None, "begin"), replied(2, 1, text("zircon " * 100_000)))
+    (reply,) = ask("--file", path, "--turn", "1").iter("agent")
+    head, cut, tail = re.split(r" \[… ([\d,]+) characters, cut …\] ", reply.text or "")
+    assert len(head) + int(cut.replace(",", "")) + len(tail) == 700_000
+
+
 def test_the_list_is_newest_first_with_titles(ask: Ask, config: Path) -> None:
     shutil.copytree(CASES / "13-title-rules/projects", config / "projects")
     report = ask("--project", "/home/ada/orchard", "--list")
     times = [session.get("last") or "" for session in report.iter("session")]
     assert len(times) == 8 and times == sorted(times, reverse=True)
     assert {"id", "last", "prompts", "bytes"} <= set(next(report.iter("session")).attrib)
+
+
+def test_a_command_of_the_list_that_is_too_long_is_left_out(ask: Ask, orchard: Callable[..., Path]) -> None:
+    for n in range(1, 5):
+        orchard(f"{str(n) * 8}-0000-4000-8000-00000000000{n}", said(n, None, "zircon " * 20))
+    asked = ["--project", "/home/ada/orchard", "--list", "--limit", 2]
+    assert "--list" in (ask(*asked).findtext("omitted") or "")
+    (omitted,) = ask(*asked, *["--exclude", uuid_of(99)] * 30).iter("omitted")
+    assert omitted.get("sessions") and not omitted.text  # cut, it would not run
+
+
+def test_several_sessions_are_searched_without_standard_error(ask: Ask, orchard: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    for n in "123":
+        orchard(f"{n * 8}-0000-4000-8000-00000000000{n}", said(int(n), None, "zircon"))
+    monkeypatch.setattr(sys, "stderr", None)  # as Python has it where it is closed
+    assert ask("--project", "/home/ada/orchard", "zircon").get("matched") == "3"
 
 
 # -------------------------------------------------------------------------------------------------------------- the command

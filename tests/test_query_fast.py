@@ -222,11 +222,12 @@ def test_a_file_that_grows_between_its_two_readers(config: Path, tmp_path: Path,
     path, read = tmp_path / "s.jsonl", tmp_path / "read"
     rows = [said(1, None, "zircon"), *(replied(n, n - 1, text(f"zircon {n}")) for n in range(2, 12))]
     path.write_text("".join(f"{json.dumps(row, separators=(',', ':'))}\n" for row in rows), encoding="utf-8")
-    whole, end = query.open_reader, query.search_end
+    opened, end = query.Reader, query.search_end
 
-    def read_whole(*args: Any) -> Any:
-        reader = whole(*args)
-        read.touch()
+    def reader_of(target: Any, thinking: bool, start: int = 0) -> Any:
+        reader = opened(target, thinking, start)
+        if not start:
+            read.touch()
         return reader
 
     def search_end(*args: Any) -> Any:
@@ -237,7 +238,7 @@ def test_a_file_that_grows_between_its_two_readers(config: Path, tmp_path: Path,
         return end(*args)
 
     monkeypatch.setattr(query.cc, "can_split", lambda: True)
-    for name, value in (("open_reader", read_whole), ("search_end", search_end), ("SPLIT_BYTES", 100), ("DENSE_BYTES", 100)):
+    for name, value in (("Reader", reader_of), ("search_end", search_end), ("SPLIT_BYTES", 100), ("DENSE_BYTES", 100)):
         monkeypatch.setattr(query, name, value)
     report = ElementTree.fromstring(report_of("--file", path, "--limit", "20", "zircon"))
     assert report.get("matched") == "12" and {result.get("state") for result in report.iter("result")} == {"live"}
