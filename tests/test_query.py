@@ -433,6 +433,13 @@ def test_the_snippet_is_cut_around_the_hit(ask: Ask, tmp_path: Path) -> None:
     assert abs(shown.index("the Straßen") - len(shown) // 2) < 40
 
 
+def test_near_an_end_the_snippet_uses_all_of_its_room(ask: Ask, tmp_path: Path) -> None:
+    for text in (f"{'x' * 5_000} zircon at the end", f"zircon at the start {'x' * 5_000}"):
+        path = write(tmp_path / "s.jsonl", said(1, None, text))
+        (snippet,) = matches(ask("--file", path, "zircon", "--truncate", "300"))
+        assert "zircon at the" in snippet and 260 <= len(snippet) <= 300
+
+
 def test_since_and_until(ask: Ask, tmp_path: Path) -> None:
     path = write(
         tmp_path / "s.jsonl",
