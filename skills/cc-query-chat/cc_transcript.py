@@ -1509,8 +1509,9 @@ def note_harness_record(conversation: Conversation, exchange: Optional[Exchange]
 # --------------------------------------------------------------------------------------------------------------- report
 
 
-ANSI = re.compile("(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|\x1b[@-Z\\\\-_]")
-UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
+# Patterns that most runs never need are kept as text, which re compiles when it meets them first.
+ANSI = "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|\x1b[@-Z\\\\-_]"
+UNFIT = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"
 NONCHARACTERS = "[" + "".join(map(chr, (plane << 16 | last for plane in range(1, 17) for last in (0xFFFE, 0xFFFF)))) + "]"  # beyond the first plane
 XML_ESCAPES = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;", ord("\r"): "&#13;"}
 ATTRIBUTE_ESCAPES = {**XML_ESCAPES, ord('"'): "&quot;", ord("\n"): "&#10;", ord("\t"): "&#9;"}
@@ -1597,8 +1598,8 @@ def clean(text: str) -> str:
     if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return text
     if "\x1b" in text or "\x9b" in text:
-        text = ANSI.sub("", text)
-    text = UNFIT.sub("\ufffd", text)
+        text = re.sub(ANSI, "", text)
+    text = re.sub(UNFIT, "\ufffd", text)
     return text if text.isascii() or max(text) <= "\uffff" else re.sub(NONCHARACTERS, "\ufffd", text)
 
 
@@ -2053,8 +2054,8 @@ def parse_arguments(parser: Parser, argv: list[str]) -> argparse.Namespace:
     return arguments
 
 
-LEADING_OPTION = re.compile(r"\s*(--[A-Za-z][\w-]*)(?:=(\"[^\"]*\"|'[^']*'|\S*))?(?=\s|$)")
-OPTION_VALUE = re.compile(r"\s+(\"[^\"]*\"|'[^']*'|\S+)")
+LEADING_OPTION = r"\s*(--[A-Za-z][\w-]*)(?:=(\"[^\"]*\"|'[^']*'|\S*))?(?=\s|$)"
+OPTION_VALUE = r"\s+(\"[^\"]*\"|'[^']*'|\S+)"
 
 
 def split_arguments(parser: Parser, text: str) -> list[str]:
@@ -2062,10 +2063,10 @@ def split_arguments(parser: Parser, text: str) -> list[str]:
     takes_value = {name for action in parser._actions if action.nargs != 0 for name in action.option_strings}
     text = re.sub(r"(?:(?<=\s)|^)\\!", "!", text)  # the client escapes a word's leading ! so that it cannot start a skill's command (measured)
     words: list[str] = []
-    while (option := LEADING_OPTION.match(text)) is not None:
+    while (option := re.match(LEADING_OPTION, text)) is not None:
         words.append(option[1])
         text, value = text[option.end() :], option[2]
-        if value is None and option[1] in takes_value and (following := OPTION_VALUE.match(text)):
+        if value is None and option[1] in takes_value and (following := re.match(OPTION_VALUE, text)):
             value, text = following[1], text[following.end() :]
         if value is not None:
             words[-1] += "=" + (value[1:-1] if value[:1] in "\"'" and value[:1] == value[-1:] and len(value) > 1 else value)

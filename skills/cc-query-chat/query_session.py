@@ -1563,8 +1563,8 @@ def no_hit(options: argparse.Namespace, search: Search, report: Report, targets:
     return report.element("no-hit", {"close-words": ", ".join(close)}, report.quote.text(text))
 
 
-PATTERN_LIKE = re.compile(r"\.[*+]|\\[bBdDsSwW.()\[]|\][*+?{]|^\^\w|\w\$$|\(\?|\w\|\w")
-GLOB_LIKE = re.compile(r"\S*\*\S*")
+PATTERN_LIKE = r"\.[*+]|\\[bBdDsSwW.()\[]|\][*+?{]|^\^\w|\w\$$|\(\?|\w\|\w"
+GLOB_LIKE = r"\S*\*\S*"
 PATTERN_CHARS = 120  # longer text is a pasted one, not a pattern
 
 
@@ -1574,8 +1574,8 @@ def pattern_hint(options: argparse.Namespace) -> str:
         return ""
     import shlex
 
-    option, kind = ("--regexp", "regular expression") if PATTERN_LIKE.search(options.query) else ("--glob", "pattern")
-    if option == "--glob" and not GLOB_LIKE.fullmatch(options.query):
+    option, kind = ("--regexp", "regular expression") if re.search(PATTERN_LIKE, options.query) else ("--glob", "pattern")
+    if option == "--glob" and not re.fullmatch(GLOB_LIKE, options.query):
         return ""
     return f" Words are looked for as they stand; as a {kind} they are searched with {option} {shlex.quote(options.query)}"
 
@@ -1706,7 +1706,7 @@ def list_report(options: argparse.Namespace) -> str:
 
 
 TAIL_BYTES = 1 << 13  # of a transcript, where its last record's time stands nearly always
-LAST_TIME = re.compile(rb'.*"timestamp":\s*"([^"\\]{10,40})"', re.S)
+LAST_TIME = rb'(?s).*"timestamp":\s*"([^"\\]{10,40})"'
 
 
 def newest_first(paths: list[str]) -> Iterator[cc.Card]:
@@ -1728,7 +1728,7 @@ def last_time(path: str) -> float:
     try:
         with open(path, "rb", buffering=0) as file:
             file.seek(max(os.fstat(file.fileno()).st_size - TAIL_BYTES, 0))
-            found = LAST_TIME.match(file.read())
+            found = re.match(LAST_TIME, file.read())
     except OSError:
         return float("inf")
     when = cc.seconds(found[1].decode("utf-8", "replace")) if found else None
