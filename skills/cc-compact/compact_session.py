@@ -42,14 +42,18 @@ def cue_pattern(opening: str, anywhere: str) -> re.Pattern[str]:
     """A pattern for words that steer where they open a clause, and for others that do so wherever they stand.
 
     It reads lower case with ". " before it, and begins with a literal blank: so it is tried between words only, which makes it fast.
+    "n't" stands for "nt" as well: many type no apostrophes.
     """
-    return re.compile(rf" (?:(?<=[.!?:;,)(*•-] )(?:(?:{OPENERS})\b[,.:!]? )*(?:{opening})|{anywhere})\b")
+    steering = rf" (?:(?<=[.!?:;,)(*•-] )(?:(?:{OPENERS})\b[,.:!]? )*(?:{opening})|{anywhere})\b"
+    return re.compile(steering.replace("n't", "n'?t"))
 
 
 # One idea to a line. Said to the agent, not in passing: "the valve never sticks", "it must be the valve", "no idea" steer nothing.
 RULE = cue_pattern(
-    r"(?:never|do not|don't|dont)(?! (?:mind|you(?! dare)|we|they|i|know|think|see|seen|worry|care|get|understand)\b)|always|no matter"
+    r"(?:never|do not|don't)(?! (?:mind|you(?! dare)|we|they|i|know|think|see|seen|worry|care|get|understand)\b)|always|no matter"
     r"|whatever you do|make sure|be careful|only|avoid|keep(?! going)|without|refrain|no (?:new|more|other|\w+ (?:in|on|to|from))"
+    r"|no (?!idea|clue|problem|worries)[\w-]+(?: [\w-]+)? (?:please|pls)|leave (?:the|that|this|it|them|those|these|my|our)"
+    r"|immer(?! noch| wieder)|nur(?! so\b| mal\b| kurz| eine frage)|nie(?! gesehen| gehört)|il faut(?! voir)|toujours(?! pas)|siempre|sólo|solo"
     r"|stick to|ask me|hands off"
     r"|from (?:now|here) on|under no circumstances",
     r"(?:you|we|they|everything|everyone|nobody|nothing|anything) (?:(?:should|must|may|can|shall|have to|has to) )?never(?! know)"
@@ -57,24 +61,35 @@ RULE = cue_pattern(
     r"|must(?:n't| not| never| always| stay| keep| remain)|(?<!it )(?<!that )(?<!this )(?<!there )must (?!have|not)\w+"
     r"|(?:has|have|needs?) to (?:be|stay|remain|keep)|important that|at all times"
     r"|(?:may|should|shall|ought to|can|is|are) not(?: to)? be|(?:can't|cannot|shouldn't) be"
-    r"|(?:should|may|shall) never|(?:you|we) (?:may|should|shall) not"
-    r"|i (?:do not|don't|never|only) want|(?:is|are|stays?) (?:forbidden|off limits|not allowed|frozen)"
+    r"|(?:should|may|shall) never|(?:you|we) (?:may|should|shall) not|(?<!why )shouldn't (?!it|that|this|we|i|you|they|there)\w+"
+    r"|(?<!does )(?<!do )(?<!did )(?<!will )(?<!would )(?:it|they|those|these|the [\w-]+) (?:has|have|needs?) to(?! do with)"
+    r"|we (?:do not|don't) (?:do|use|want|need|ship|touch|allow|commit|mock)|needs? an? [\w-]+ not"
+    r"|(?<!if )(?<!not )(?<!read )only(?=[.,;:!)]|$)|(?:but|just|please|pls) leave (?:the|that|this|it|them|those|these|my|our)"
+    r"|(?<!it )(?<!they )(?<!you )keep (?:the|its|their|our) (?:old|same|current|existing)"
+    r"|i (?:do not|don't|never|only) (?:want|like)|(?:is|are|stays?) (?:forbidden|off limits|not allowed|frozen)"
     r"|leave [^.,;]{1,40} (?:alone|untouched)|as (?:it|they) (?:is|are)"
-    r"|niemals|auf keinen fall|darf(?:st)? nicht|dürfen nicht|jamais|il ne faut pas|nunca|jamás|no debes",
+    r"|niemals|auf keinen fall|darf(?:st)? nicht|dürfen nicht|jamais|il ne faut pas|nunca|jamás|no debes"
+    r"|bitte (?:nichts?|keine?[nrms]?|nie|immer|nur)|nicht (?:löschen|ändern|anfassen|entfernen|umbenennen|benutzen|verwenden|committen|pushen)"
+    r"|(?:drin|stehen|so|unverändert) lassen|lass(?:t|en sie)? [^.,;]{1,30} (?:in ruhe|stehen|drin)|surtout pas"
+    r"|ne (?:touche|change|supprime|modifie|mets|fais|utilise)[sz]? (?:pas|rien|plus)|no (?:toques|cambies|borres|uses|hagas|modifiques)|hay que",
 )
 CORRECTION = cue_pattern(
     r"no(?=[,.:;!-]|$| (?:no|not|don't|that|this|it|the|use|take|i|we|you)\b)|nope|nah|oops|nein|non|falsch|stop|wait|hold on|actually|rather"
-    r"|not (?!sure|yet|bad|only|really|urgent|a\b|now)\w+|undo|revert|restore|put [^.,;]{1,40} back",
-    r"(?<!what is )(?<!what's )(?<!went )wrong(?! or)|(?:didn't|doesn't|does not|did not) work|still (?:not|fails|broken)"
+    r"|not (?!sure|yet|bad|only|really|urgent|a\b|now)\w+|undo|revert|restore|put [^.,;]{1,40} back"
+    r"|(?:put|move|use|write|add|call|name|take) (?:[^.,;]|\.\w){1,60} (?<!if )(?<!or )(?<!why )not(?! (?:sure|yet)\b)",
+    r"(?<!what is )(?<!what's )(?<!went )wrong(?! or)|(?:didn't|doesn't|does not|did not) work"
+    r"|still (?:not|fail(?:s|ing)|broken|wrong|missing|the (?:old|wrong)|too)|(?:is|are) still with(?! (?:me|us)\b)"
+    r"|(?:the )?other way (?:round|around)|why (?:are|did|do|would|have) you(?! (?:think|ask|say|suggest|recommend|prefer|choose|want|need|sure)\b)"
     r"|(?:that|this|it)(?:'s| is| was|) ?(?:not|isn't|wasn't) (?:what|right|how|correct|the|my|it)|not what i"
-    r"|i (?:said|meant|wanted|asked for)|i (?:didn't|did not|never) (?:ask|say|said|mean|want)|instead|supposed to"
+    r"|i (?:just |already )?(?:said|told you|meant|wanted|asked for)|i (?:didn't|did not|never) (?:ask|say|said|mean|want)|instead|supposed to"
     r"|you (?:forgot|missed|misread|misunderstood|broke|ignored|removed|deleted|got)|(?:that|this|it) (?:just )?broke"
     r"|undo (?:that|this|it|the)|(?:bring|change|roll) [^.,;]{1,30} back|go back to"
-    r"|stattdessen|das ist falsch|au lieu de|c'est faux|en lugar de|en vez de",
+    r"|stattdessen|das ist falsch|so nicht|immer noch (?:nicht|kaputt|falsch)|au lieu de|c'est faux|pas comme ça|toujours pas"
+    r"|en lugar de|en vez de|así no",
 )
 CHOICE = cue_pattern(
     r"take(?! (?:a|care|into|over)\b)|pick(?! up)|choose|prefer|we (?:take|pick|choose)|we'll (?:use|go|take)"
-    r"|yes to|[^.,;:]{1,30} it is(?=\.|$)|wir nehmen|nehmen wir|on prend|prenons|vamos con",
+    r"|yes to|lets (?:go (?:with|for)|use|take|keep|stick|do|try)|[^.,;:]{1,30} it is(?=\.|$)|wir nehmen|nehmen wir|on prend|prenons|vamos con",
     r"let(?:'s| us) (?:go (?:with|for)|use|take|keep|stick|do|try)|(?:go|stick|stay|ahead) with|go for"
     r"|i(?:'d| would)? (?:prefer|rather|choose|pick|say)|i (?:chose|picked|decided)|decided|settled? on|agreed|sounds good"
     r"|option [a-d1-9]|the (?:first|second|third|last|other|latter|former) (?:one|option|variant|way|approach)"
@@ -388,9 +403,15 @@ def cue(line: str) -> Cue:
     return Cue(0, 0)
 
 
+LIST_NUMBER = re.compile(r"(?:\A| )[1-9a-d]\Z")  # what stands before the dot of "2. then the reminders"
+
+
 def sentence_end(line: str, low: int, high: int) -> int:
-    """Where the last sentence that ends in that part of the line ends, 0 where none does."""
-    return max(line.rfind(mark, low, high) for mark in (". ", "! ", "? ")) + 1
+    """Where the last sentence that ends in that part of the line ends, 0 where none does; a list's number ends none."""
+    end = max(line.rfind(mark, low, high) for mark in (". ", "! ", "? "))
+    while end > 0 and line[end] == "." and LIST_NUMBER.search(line[max(end - 2, 0) : end]):
+        end = max(line.rfind(mark, low, end) for mark in (". ", "! ", "? "))
+    return end + 1
 
 
 def gist(line: str, steering: int, limit: int) -> str:
