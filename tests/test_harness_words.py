@@ -141,6 +141,41 @@ def test_what_is_a_push(command: str, pushes: bool, report: Callable[[Session], 
     assert [found.get("kind") for found in report(session).iter("outcome")] == ["push"] * pushes
 
 
+@pytest.mark.parametrize(("command", "output", "failed", "expected"), [
+    ("git add -A && git commit -q -F - <<'EOF'\nfeat(gate): latch\n\nAdmin only.\nEOF", "", False, [("commit", None, "feat(gate): latch")]),
+    ("git commit -qm 'Oil the hinge'", "", False, [("commit", None, "Oil the hinge")]),
+    ("git commit --quiet -m \"Oil Ada's hinge\"", "", False, [("commit", None, "Oil Ada's hinge")]),
+    ("git commit -q --dry-run -m x", "", False, []), ("git commit -qm x || true", "", False, []), ("git commit -qm x", "nothing to commit", True, []),
+    ("echo 'git commit -q' > notes; git status", "", False, []), ("git log -q --grep commit", "", False, []),
+    ("git commit -m 'Oil it' && git push", "[main abc1234] Oil it\n ! [rejected] main -> main (fetch first)", True, [("commit", "abc1234", "Oil it")]),
+    ("git commit -m one && git commit -am two", "[main abc1234] one\n[main abc1235] two", False, [("commit", "abc1234", "one"), ("commit", "abc1235", "two")]),
+    ("git commit -m one", "[detached HEAD abc1234] one", False, [("commit", "abc1234", "one")]),
+    ("git commit -m \"$(cat <<'EOF'\nOil it\n\nEvery week.\nEOF\n)\" -q && git push -u origin HEAD 2>&1 | tail -3", "", False,
+     [("commit", None, "Oil it"), ("push", None, "git push -u origin HEAD")]),
+    ("git push origin \"$(git branch --show-current)\"; echo done", "", False, [("push", None, 'git push origin "$(git branch --show-current)"')]),
+])
+def test_what_git_did(command: str, output: str, failed: bool, expected: list[Any], report: Callable[[Session], ElementTree.Element]) -> None:
+    session = Session()
+    session.row("user", "send it")
+    session.call("Bash", {"command": command}, output, failed=failed)
+    assert [(found.get("kind"), found.get("sha"), found.text) for found in report(session).iter("outcome")] == expected
+
+
+@pytest.mark.parametrize(("failing", "passing", "left"), [
+    ("pytest -q", "pytest -q", []), ("pytest -q", "pytest -q -x", []), ("pytest -x tests 2>&1", "pytest tests -vv", []), ("npx playwright test", "FLAGS=off npx playwright test", []),
+    ("pytest -q", "pytest -q tests/billing", ["pytest -q"]), ("make lint", "make test", ["make lint"]), ("cargo test", "cargo test --no-run", ["cargo test"]),
+    ("pytest -k gate", "pytest", ["pytest -k gate"]),
+])
+def test_a_command_that_passed_later_is_no_problem(
+    failing: str, passing: str, left: list[str], report: Callable[[Session], ElementTree.Element],
+) -> None:
+    session = Session()
+    session.row("user", "test it")
+    session.call("Bash", {"command": failing}, "Exit code 1", failed=True)
+    session.call("Bash", {"command": passing}, "ok")
+    assert [found.findtext("command") for found in report(session).iter("problem")] == left
+
+
 def test_lines_of_a_new_file_and_the_words_of_an_agent(report: Callable[[Session], ElementTree.Element]) -> None:
     session = Session()
     session.row("user", "note the hives")

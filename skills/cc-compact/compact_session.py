@@ -257,7 +257,7 @@ def open_tasks(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> tuple[list[Ent
     return [Entry({"status": status}, subject, n) for subject, status, n in unfinished], len(alive) - len(unfinished)
 
 
-COMMIT_LINE = re.compile(r"^\[([^\s\]]+)(?: \([^)]*\))? ([0-9a-f]{7,40})\] (.*)$", re.M)
+COMMIT_LINE = re.compile(r"^\[(?:detached HEAD|[^\s\]]+)(?: \([^)]*\))? ([0-9a-f]{7,40})\] (.*)$", re.M)
 
 
 def outcomes(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Entry]:
@@ -265,20 +265,22 @@ def outcomes(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Entry]:
     found = []
     for exchange, joined in calls:
         command = joined.call.argument("command") if joined.call.name == "Bash" else ""
-        if joined.result is None or joined.failed or not re.search(r"\b(git|gh|hub|glab|jj)\b", command):
+        if joined.result is None or joined.denied or not re.search(r"\b(git|gh|hub|glab|jj)\b", command):
             continue
         output = joined.result.read()
         operation = cc.mapping(cc.mapping(output.detail).get("gitOperation"))
         commit, request = cc.mapping(operation.get("commit")), cc.mapping(operation.get("pr"))
         lines = COMMIT_LINE.findall(output.text)
-        message = lines[-1][2] if lines else commit_message(command)
-        if commit or lines:
-            found.append(Entry({"kind": "commit", "sha": cc.string(commit.get("sha")) or (lines[-1][1] if lines else "")}, message, exchange.n))
+        if not lines and not joined.failed and (commit or QUIET_COMMIT.search(bare_command(command))):
+            lines = [(cc.string(commit.get("sha")), commit_message(command))]
+        found += [Entry({"kind": "commit", "sha": sha}, message, exchange.n) for sha, message in lines]
+        if joined.failed:  # what was committed before another command of the line failed is committed
+            continue
         if operation.get("push"):
             push = cc.mapping(operation.get("push"))
             found.append(Entry({"kind": "push"}, cc.string(push.get("branch")) or command, exchange.n))
-        elif not operation and is_push(command) and "Everything up-to-date" not in output.text:
-            found.append(Entry({"kind": "push"}, command, exchange.n))
+        elif not operation.get("pr") and (pushed := push_in(command)) and "Everything up-to-date" not in output.text:
+            found.append(Entry({"kind": "push"}, pushed, exchange.n))
         if request:
             found.append(
                 Entry(
@@ -292,17 +294,29 @@ def outcomes(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Entry]:
     return found
 
 
-def is_push(command: str) -> bool:
-    """Whether a shell command pushes: not one that only names it in a quoted text, pushes to a stash, or tries it out."""
-    bare = re.sub(r"\"[^\"]*\"|'[^']*'", "Q", re.sub(r"<<-?\s*['\"]?(\w+).*?\n\s*\1\b", "", command, flags=re.S))
-    pushes = re.findall(r"\bgit(?:\s+-[cC]\s+\S+|\s+--?[\w-]+(?:=\S+)?)*\s+push\b([^|;&\n]*)", bare)
-    return any(not re.search(r"\s(?:--dry-run|-n)\b", options) for options in pushes)
+QUIET_COMMIT = re.compile(r"\bgit(?:\s+-[cC]\s+\S+)*\s+commit\b(?![^|;&\n]*\s--(?:dry-run|help))[^|;&\n]*\s(?:-[a-z]*q[a-z]*|--quiet)\b(?![^\n]*\|\|)")
+
+
+def bare_command(command: str) -> str:
+    """A shell command with its here-documents and quoted texts painted over, so what it runs and not what it names; every place stays."""
+    bare = re.sub(r"<<-?\s*['\"]?(\w+).*?\n\s*\1\b", lambda found: " " * len(found[0]), command, flags=re.S)
+    return re.sub(r"\"[^\"]*\"|'[^']*'", lambda found: "Q" * len(found[0]), bare)
+
+
+def push_in(command: str) -> str:
+    """The part of a shell command that pushes, empty where none does: not one that pushes to a stash or only tries it out."""
+    pushes = re.finditer(r"\bgit(?:\s+-[cC]\s+\S+|\s+--?[\w-]+(?:=\S+)?)*\s+push\b[^|;&\n<>]*", bare_command(command))
+    tried = (command[push.start() : push.end()] for push in pushes if not re.search(r"\s(?:--dry-run|-n)\b", push[0]))
+    return next((re.sub(r"\s+\d?\s*\Z", "", push) for push in tried), "")
 
 
 def commit_message(command: str) -> str:
-    """The message given to git commit on the command line, else the command."""
-    given = re.search(r"-m\s+(?:\"\$\(cat <<'?\w+'?\n)?[\"']?(.*?)(?:[\"']|\n|$)", command, re.S)
-    return given[1] if given and given[1] else command
+    """The first line of the message given to git commit, by -m or in a here-document, else the command."""
+    document = re.search(r"\bcommit\b[^\n]*<<-?\s*['\"]?(\w+)['\"]?[^\n]*\n\s*([^\n]+)", command)
+    if document and document[2].strip() != document[1]:
+        return document[2].strip()
+    given = re.search(r"(?:\s-[a-z]*m|--message)[\s=]*(?:\"(.*?)[\"\n]|'(.*?)['\n]|([^\s\"']+))", command)
+    return next(filter(None, given.groups()), command) if given else command
 
 
 def subagents(conversation: cc.Conversation, calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Entry]:
@@ -338,18 +352,28 @@ def last_words(joined: cc.JoinedCall) -> str:
     return next((text for text in reversed(texts) if text.strip()), "") or AGENT_TRAILER.sub("", output.text) or "(no answer)"
 
 
+LOUDNESS = re.compile(r"(?<=\s)(?:-(?:x|q+|s|v+|qx|xq|xv|vx)|--(?:verbose|quiet|silent)|2>&1)(?=\s|\Z)|\A(?:[A-Z_][A-Z0-9_]*=\S*\s+)+")
+
+
+def plain_command(command: str) -> str:
+    """What a command runs, on one line: without what only changes how much it says or after how many failures it stops, and
+    without the environment that was set for it. Two runs that differ in no more are runs of the same command."""
+    return " ".join(LOUDNESS.sub("", command.strip()).split())
+
+
 def problems(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Entry]:
     """Commands that failed and did not pass later, the last one last."""
     failing: dict[str, tuple[cc.Exchange, cc.JoinedCall]] = {}
     for exchange, joined in calls:
         if joined.call.name != "Bash" or joined.result is None:
             continue
-        command = " ".join(joined.call.argument("command").split())
+        command = plain_command(joined.call.argument("command"))
         failing.pop(command, None)
         if joined.failed and not joined.result.record.denial:
             failing[command] = (exchange, joined)
     found = []
-    for command, (exchange, joined) in list(failing.items())[-12:]:
+    for exchange, joined in list(failing.values())[-12:]:
+        command = " ".join(joined.call.argument("command").split())
         output = joined.result.read() if joined.result else cc.Output("", None)
         found.append(Entry({}, telling_lines(output.text), exchange.n, ("command", command)))
     return found
