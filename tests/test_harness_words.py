@@ -176,6 +176,31 @@ def test_a_command_that_passed_later_is_no_problem(
     assert [found.findtext("command") for found in report(session).iter("problem")] == left
 
 
+def test_the_whole_task_list_tells_of_tasks_made_before(report: Callable[[Session], ElementTree.Element]) -> None:
+    session = Session()
+    session.row("user", "where are we?")
+    session.call("TaskUpdate", {"taskId": "7", "status": "in_progress"}, "Updated task #7 status", {"success": True})
+    tasks = [{"id": "7", "subject": "graft", "status": "in_progress"}, {"id": "8", "subject": "press", "status": "pending"}, {"id": "9", "subject": "pick", "status": "completed"}]
+    session.call("TaskList", {}, "#7 [in_progress] graft", {"tasks": tasks})
+    session.call("TaskUpdate", {"taskId": "8", "status": "completed"}, "Updated task #8 status", {"success": True})
+    parsed = report(session)
+    assert [(found.get("status"), found.text) for found in parsed.iter("task")] == [("in_progress", "graft")]
+    assert [found.get("done") for found in parsed.iter("open-tasks")] == ["2"]
+
+
+def test_a_long_paste_leaves_room_for_the_persons_own_words(report: Callable[[Session], ElementTree.Element]) -> None:
+    session = Session()
+    session.row("user", 'here is the spec:\n<pasted_content id="1">\n' + "A row of trees. " * 600 + "\n</pasted_content>\nbuild it, but never touch the hedge")
+    session.row("assistant", [{"type": "text", "text": "Reading."}])
+    session.row("user", '<pasted_content id="2">\n' + "only pasted " * 200 + "</pasted_content>")
+    told = "[pasted, 9,599 characters: A row of trees. A row of trees. A row of trees. A row of tr…]"
+    parsed = report(session)
+    first, second = parsed.iter("prompt")
+    assert first.text == f"here is the spec: {told} build it, but never touch the hedge"
+    assert second.text is not None and second.text.startswith('<pasted_content id="2"> only pasted only pasted')
+    assert next(parsed.iter("user")).text == f"here is the spec:\n{told}\nbuild it, but never touch the hedge"
+
+
 def test_lines_of_a_new_file_and_the_words_of_an_agent(report: Callable[[Session], ElementTree.Element]) -> None:
     session = Session()
     session.row("user", "note the hives")

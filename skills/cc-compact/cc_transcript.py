@@ -1765,7 +1765,8 @@ def fit(section: Section, room: int) -> Fitted:
     pieces = dict(enumerate(section.pieces(cap)))
     kept: dict[int, str] = {}
     if section.needed and lengths(pieces.values()) > room:  # these share what there is, cut alike
-        smaller = first_that_fits([cap, cap * 2 // 3, cap // 2, cap // 3, cap // 4, SMALLEST_CAP], room, section.needed_pieces)
+        steps = {step for step in (cap * 2 // 3, cap // 2, cap // 3, cap // 4, 36, 33, 30, 28, 26) if SMALLEST_CAP < step < cap}
+        smaller = first_that_fits([cap, *sorted(steps, reverse=True), SMALLEST_CAP], room, section.needed_pieces)
         pieces.update(zip(section.needed, section.needed_pieces(smaller)))
     for at in sorted(pieces, key=lambda at: section.items[at].rank):
         if utf16_length(pieces[at]) <= room:

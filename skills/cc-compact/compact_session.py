@@ -35,6 +35,8 @@ LINE_CHARS = 240  # a one-line entry
 EDITORS = frozenset(("Edit", "Write", "MultiEdit", "NotebookEdit"))
 SUMMARY_PREAMBLE = re.compile(r"\AThis session is being continued from a previous conversation.{0,200}?:\s*(?:Summary:\s*)?", re.S)
 PICTURE_MARK = re.compile(r"\[Image #\d+\] ?")  # the client's place-holder; the picture itself is shown as [image]
+PASTED = re.compile(r"<pasted_content\b[^>]*>\s*(.*?)\s*</pasted_content>", re.S)
+PASTED_HEAD = 60  # of a text that was pasted into a longer prompt
 OPENERS = "and|but|so|also|please|then|oh|ok|okay|yes|yeah|well|hmm|hm|ah|sorry|hey|why"  # what people put before what they say
 
 
@@ -248,6 +250,10 @@ def open_tasks(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> tuple[list[Ent
             task, said = cc.mapping(cc.mapping(output.detail).get("task")), re.search(r"Task #(\w+)", output.text)
             key = str(task.get("id") or (said[1] if said else len(listed) + 1))
             listed[key] = (cc.string(task.get("subject")) or call.argument("subject"), "pending", exchange.n)
+        elif call.name == "TaskList" and joined.result:  # the whole list as it stands: also tasks made before this session
+            for task in map(cc.mapping, cc.array(cc.mapping(joined.result.read().detail).get("tasks"))):
+                subject, status, n = listed.get(str(task.get("id")), ("", "", exchange.n))
+                listed[str(task.get("id"))] = (cc.string(task.get("subject")) or subject, cc.string(task.get("status")) or status, n)
         elif call.name == "TaskUpdate" and not (joined.result and cc.mapping(joined.result.read().detail).get("success") is False):
             key = call.argument("taskId", "task_id", "id") or str(cc.mapping(call.input).get("taskId"))
             subject, status, n = listed.get(key, ("", "pending", exchange.n))
@@ -294,7 +300,9 @@ def outcomes(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Entry]:
     return found
 
 
-QUIET_COMMIT = re.compile(r"\bgit(?:\s+-[cC]\s+\S+)*\s+commit\b(?![^|;&\n]*\s--(?:dry-run|help))[^|;&\n]*\s(?:-[a-z]*q[a-z]*|--quiet)\b(?![^\n]*\|\|)")
+QUIET_COMMIT = re.compile(
+    r"\bgit(?:\s+-[cC]\s+\S+)*\s+commit\b(?![^|;&\n]*\s--(?:dry-run|help))[^|;&\n]*\s(?:-[a-z]*q[a-z]*|--quiet)\b(?![^\n]*\|\|)"
+)
 
 
 def bare_command(command: str) -> str:
@@ -541,7 +549,10 @@ class Layout:
         self.directory = next((record.cwd for record in self.conversation.happened if record.cwd), "")
         self.moved_to = "" if os.path.isdir(self.directory) else moved_place(level.facts.edits, self.directory, cc.project_directory(options.project))
         self.exchanges = self.conversation.exchanges
-        self.lines = {exchange.n: quote.quotation(PICTURE_MARK.sub("", exchange.prompt.text), CUE_CHARS, True).text for exchange in self.exchanges}
+        self.lines = {
+            exchange.n: quote.quotation(PICTURE_MARK.sub("", self.own_words(exchange.prompt.text, PASTED_HEAD * 3)), CUE_CHARS, True).text
+            for exchange in self.exchanges
+        }
         self.cues = {n: cue(line) for n, line in self.lines.items()}
         self.weights = {
             exchange.n: weight(
@@ -551,6 +562,18 @@ class Layout:
         }
         spoken = [exchange for exchange in self.exchanges if exchange.n] or self.exchanges
         self.choice = choose(spoken, self.weights, options.first, options.middle, options.last)
+
+    def own_words(self, text: str, most: int) -> str:
+        """A prompt with the long texts that were pasted into it told in brief, where it has more than `most` characters: its own
+        words stand before and after them, and a cut of the whole would leave the pasted ones."""
+        if len(text) <= most or PASTED.sub("", text).strip() == "":
+            return text
+
+        def brief(found: re.Match[str]) -> str:
+            head = cc.shortened(self.quote.plain(found[1]), PASTED_HEAD)
+            return f"[pasted, {len(found[1]):,} characters: {head}]" if len(found[1]) > PASTED_HEAD * 2 else found[0]
+
+        return PASTED.sub(brief, text)
 
     def sections(self) -> list[cc.Section]:
         """All sections that have something to say, most needed first."""
@@ -677,17 +700,19 @@ class Layout:
         """An exchange with its texts cut at the cap: what was asked, what was answered, which calls were made."""
         replies, most = [reply.text for reply in exchange.replies] or [""], max(self.options.maxlen, NEEDED_REPLY)
         opening, final = self.quote.quotation(replies[0] if replies[1:] else "", most), self.quote.quotation(replies[-1], most)
-        said, shell = self.quote.quotation(exchange.prompt.text, most), self.quote.quotation(exchange.shell_output, most)
+        said, shell = self.quote.quotation(self.own_words(exchange.prompt.text, most), most), self.quote.quotation(exchange.shell_output, most)
         needed = exchange in (*self.choice.first[:1], *self.choice.last[-3:])  # the intent, and most of what comes next
         follows = exchange is final_answer(self.exchanges)[0] and len(final.text) > FINAL_HINT  # the last message is shown in full
         head, calls = self.exchange_attributes(exchange), self.quote.attributes({"calls": call_counts(exchange)})
 
         def render(cap: int) -> str:
             bare = cap <= cc.SMALLEST_CAP
-            user = cc.element("user", "", said.escaped(min(cap * (10 if needed and not bare else 2), max(cap, self.options.maxlen))))
+            above = max(cap - cc.SMALLEST_CAP, 0) if needed else 0  # what has to be shown grows fast, yet in steps that leave no room unused
+            user = cc.element("user", "", said.escaped(min(cap * 10, cap * 2 + above * 20, max(cap, self.options.maxlen))))
             shell_output = cc.element("shell-output", "", shell.escaped(cap // 2))
-            reply_cap = cap if bare or not needed else max(cap, NEEDED_REPLY)
-            parts = [opening.cut(cap // 4) if cap >= 300 else "", final.cut(reply_cap) if reply_cap >= cc.BOTH_ENDS else ""]
+            reply_cap = max(cap, min(above * 10, NEEDED_REPLY))
+            fits = not bare and (reply_cap >= cc.BOTH_ENDS or cc.utf16_length(final.text) <= reply_cap)
+            parts = [opening.cut(cap // 4) if cap >= 300 else "", final.cut(reply_cap) if fits else ""]
             agent = cc.shortened(final.text, FINAL_HINT) if follows else "\n".join(filter(None, parts))
             reply = cc.element("agent", calls, agent.translate(cc.XML_ESCAPES))
             if not final.text and not exchange.calls:
