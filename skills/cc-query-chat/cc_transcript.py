@@ -2422,7 +2422,8 @@ def describe_neighbours(directory: str, barred: set[str]) -> str:
 def found_card(card: Card, others: list[Card], note: str) -> Found:
     """A card as the answer. That it is open in another client is said, since what is read of it may be half a turn."""
     live = card.id.lower() != (own_session() or "").lower() and card.id.lower() in live_clients()
-    return Found(card.path, [described(other) for other in others[:5]], "; ".join(filter(None, (note, "open in a live client now" if live else ""))))
+    named = [described(other) for other in others[:MOST_NAMED]] + ([f"and {len(others) - MOST_NAMED} more"] if len(others) > MOST_NAMED else [])
+    return Found(card.path, named, "; ".join(filter(None, (note, "open in a live client now" if live else ""))))
 
 
 def described(card: Card) -> str:
