@@ -201,6 +201,25 @@ def test_a_long_paste_leaves_room_for_the_persons_own_words(report: Callable[[Se
     assert next(parsed.iter("user")).text == f"here is the spec:\n{told}\nbuild it, but never touch the hedge"
 
 
+@pytest.mark.parametrize(("name", "given", "ended", "decision"), [
+    ("AskUserQuestion", {"questions": [{"question": "Which hedge?"}]}, "awaiting the user's answer to a question", [("question-without-answer", "Which hedge?")]),
+    ("ExitPlanMode", {"plan": "1. cut\n2. burn"}, "awaiting the user's answer to a plan", [("plan-without-answer", "1. cut 2. burn")]),
+    ("Bash", {"command": "make"}, "in the middle of a call without a result (Bash: make)", []),
+])
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_what_waits_for_the_person(
+    name: str, given: Any, ended: str, decision: list[tuple[str, str]], interrupted: bool, report: Callable[[Session], ElementTree.Element],
+) -> None:
+    session = Session()
+    session.row("user", "go on")
+    session.row("assistant", [{"type": "tool_use", "id": "toolu_1", "name": name, "input": given}])
+    if interrupted:
+        session.row("user", [{"type": "text", "text": "[Request interrupted by user for tool use]"}])
+    parsed = report(session)
+    assert parsed.findtext("session/session-summary/ended") == ("interrupted by the user" if interrupted else ended)
+    assert [(found.get("kind"), found.text) for found in parsed.iter("decision")] == ([] if interrupted else decision)
+
+
 def test_lines_of_a_new_file_and_the_words_of_an_agent(report: Callable[[Session], ElementTree.Element]) -> None:
     session = Session()
     session.row("user", "note the hives")

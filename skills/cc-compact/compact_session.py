@@ -202,11 +202,17 @@ def refusal_reason(text: str) -> str:
     return said[1].partition("\n\nNote:")[0].strip() if said else ""
 
 
+WAITING = {"AskUserQuestion": "question-without-answer", "ExitPlanMode": "plan-without-answer"}  # calls that wait for the person
+
+
 def decisions(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Entry]:
-    """Answers to questions, plans approved or refused, calls the person refused."""
+    """Answers to questions, plans approved or refused, calls the person refused, and what still waits for the person at the end."""
     found = []
     for exchange, joined in calls:
         name, result = joined.call.name, joined.result
+        if result is None and exchange is calls[-1][0] and name in WAITING and not exchange.interrupted:
+            kind, asked = WAITING[name], joined.call.argument("plan") or asked_questions(joined.call)
+            found.append(Entry({"kind": kind}, asked, exchange.n))
         if result is None or not (name in ("AskUserQuestion", "ExitPlanMode") or joined.denied):
             continue
         output = result.read()
@@ -521,6 +527,9 @@ def how_it_ended(conversation: cc.Conversation) -> str:
     if exchange.errors and (last_turn.api_error or not exchange.replies):
         return "with an API error"
     unanswered = [joined for joined in exchange.calls if joined.result is None]
+    if unanswered and unanswered[-1].call.name in WAITING:
+        what = "a question" if unanswered[-1].call.name == "AskUserQuestion" else "a plan"
+        return f"awaiting the user's answer to {what}"
     if unanswered:
         return f"in the middle of a call without a result ({describe_call(unanswered[-1].call)})"
     if exchange.prompt.how == "shell":
