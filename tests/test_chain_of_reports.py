@@ -91,8 +91,8 @@ def test_the_ledgers_command_runs_as_printed(tmp_path: Path, run_script: Run) ->
     shutil.copytree(ROOT / "skills", skills)
     folder.mkdir()
     path = folder / f"{NAMES['a']}.jsonl"  # an id, but of no session of this configuration
-    path.write_text(begun_from("a", ""), encoding="utf-8")
-    root = ElementTree.fromstring(run_script(skills / "cc-compact/compact_session.py", "--file", path, "--max-chars", "3000").stdout)
+    path.write_text(begun_from("a", "", prompts=250), encoding="utf-8")
+    root = ElementTree.fromstring(run_script(skills / "cc-compact/compact_session.py", "--file", path, "--max-chars", "16000").stdout)
     command = next(found.text for found in root.iter("omitted"))
     assert command is not None
     (tmp_path / "bin").mkdir()
@@ -101,4 +101,4 @@ def test_the_ledgers_command_runs_as_printed(tmp_path: Path, run_script: Run) ->
         ["sh", "-c", command.replace(" (or --turn N-M)", "").replace("WORDS", "answer")], capture_output=True, check=False,
         env={**os.environ, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}"})
     assert (done.returncode, done.stderr) == (0, b"")
-    assert b'matched="20"' in done.stdout
+    assert b'matched="250"' in done.stdout

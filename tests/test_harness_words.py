@@ -220,6 +220,15 @@ def test_what_waits_for_the_person(
     assert [(found.get("kind"), found.text) for found in parsed.iter("decision")] == ([] if interrupted else decision)
 
 
+def test_a_short_choice_stands_with_what_it_answers(report: Callable[[Session], ElementTree.Element]) -> None:
+    session = Session()
+    for at in range(24):
+        session.row("user", {9: "the second one", 12: "never the third one"}.get(at, f"row {at}"))
+        session.row("assistant", [{"type": "text", "text": {8: "long " * 100 + "Queue or <poll>?", 11: "Trim, graft or burn?"}.get(at, f"done {at}")}])
+    told = {found.get("n"): found.findtext("agent-before") for found in report(session).iter("exchange") if found.find("agent-before") is not None}
+    assert told == {"10": "… g " + "long " * 20 + "Queue or <poll>?", "13": "Trim, graft or burn?"}
+
+
 def test_lines_of_a_new_file_and_the_words_of_an_agent(report: Callable[[Session], ElementTree.Element]) -> None:
     session = Session()
     session.row("user", "note the hives")
