@@ -141,6 +141,94 @@ def test_what_is_a_push(command: str, pushes: bool, report: Callable[[Session], 
     assert [found.get("kind") for found in report(session).iter("outcome")] == ["push"] * pushes
 
 
+@pytest.mark.parametrize(("command", "output", "failed", "expected"), [
+    ("git add -A && git commit -q -F - <<'EOF'\nfeat(gate): latch\n\nAdmin only.\nEOF", "", False, [("commit", None, "feat(gate): latch")]),
+    ("git commit -qm 'Oil the hinge'", "", False, [("commit", None, "Oil the hinge")]),
+    ("git commit --quiet -m \"Oil Ada's hinge\"", "", False, [("commit", None, "Oil Ada's hinge")]),
+    ("git commit -q --dry-run -m x", "", False, []), ("git commit -qm x || true", "", False, []), ("git commit -qm x", "nothing to commit", True, []),
+    ("echo 'git commit -q' > notes; git status", "", False, []), ("git log -q --grep commit", "", False, []),
+    ("git commit -m 'Oil it' && git push", "[main abc1234] Oil it\n ! [rejected] main -> main (fetch first)", True, [("commit", "abc1234", "Oil it")]),
+    ("git commit -m one && git commit -am two", "[main abc1234] one\n[main abc1235] two", False, [("commit", "abc1234", "one"), ("commit", "abc1235", "two")]),
+    ("git commit -m one", "[detached HEAD abc1234] one", False, [("commit", "abc1234", "one")]),
+    ("git commit -m \"$(cat <<'EOF'\nOil it\n\nEvery week.\nEOF\n)\" -q && git push -u origin HEAD 2>&1 | tail -3", "", False,
+     [("commit", None, "Oil it"), ("push", None, "git push -u origin HEAD")]),
+    ("git push origin \"$(git branch --show-current)\"; echo done", "", False, [("push", None, 'git push origin "$(git branch --show-current)"')]),
+])
+def test_what_git_did(command: str, output: str, failed: bool, expected: list[Any], report: Callable[[Session], ElementTree.Element]) -> None:
+    session = Session()
+    session.row("user", "send it")
+    session.call("Bash", {"command": command}, output, failed=failed)
+    assert [(found.get("kind"), found.get("sha"), found.text) for found in report(session).iter("outcome")] == expected
+
+
+@pytest.mark.parametrize(("failing", "passing", "left"), [
+    ("pytest -q", "pytest -q", []), ("pytest -q", "pytest -q -x", []), ("pytest -x tests 2>&1", "pytest tests -vv", []), ("npx playwright test", "FLAGS=off npx playwright test", []),
+    ("pytest -q", "pytest -q tests/billing", ["pytest -q"]), ("make lint", "make test", ["make lint"]), ("cargo test", "cargo test --no-run", ["cargo test"]),
+    ("pytest -k gate", "pytest", ["pytest -k gate"]),
+])
+def test_a_command_that_passed_later_is_no_problem(
+    failing: str, passing: str, left: list[str], report: Callable[[Session], ElementTree.Element],
+) -> None:
+    session = Session()
+    session.row("user", "test it")
+    session.call("Bash", {"command": failing}, "Exit code 1", failed=True)
+    session.call("Bash", {"command": passing}, "ok")
+    assert [found.findtext("command") for found in report(session).iter("problem")] == left
+
+
+def test_the_whole_task_list_tells_of_tasks_made_before(report: Callable[[Session], ElementTree.Element]) -> None:
+    session = Session()
+    session.row("user", "where are we?")
+    session.call("TaskUpdate", {"taskId": "7", "status": "in_progress"}, "Updated task #7 status", {"success": True})
+    tasks = [{"id": "7", "subject": "graft", "status": "in_progress"}, {"id": "8", "subject": "press", "status": "pending"}, {"id": "9", "subject": "pick", "status": "completed"}]
+    session.call("TaskList", {}, "#7 [in_progress] graft", {"tasks": tasks})
+    session.call("TaskUpdate", {"taskId": "8", "status": "completed"}, "Updated task #8 status", {"success": True})
+    parsed = report(session)
+    assert [(found.get("status"), found.text) for found in parsed.iter("task")] == [("in_progress", "graft")]
+    assert [found.get("done") for found in parsed.iter("open-tasks")] == ["2"]
+
+
+def test_a_long_paste_leaves_room_for_the_persons_own_words(report: Callable[[Session], ElementTree.Element]) -> None:
+    session = Session()
+    session.row("user", 'here is the spec:\n<pasted_content id="1">\n' + "A row of trees. " * 600 + "\n</pasted_content>\nbuild it, but never touch the hedge")
+    session.row("assistant", [{"type": "text", "text": "Reading."}])
+    session.row("user", '<pasted_content id="2">\n' + "only pasted " * 200 + "</pasted_content>")
+    told = "[pasted, 9,599 characters: A row of trees. A row of trees. A row of trees. A row of tr…]"
+    parsed = report(session)
+    first, second = parsed.iter("prompt")
+    assert first.text == f"here is the spec: {told} build it, but never touch the hedge"
+    assert second.text is not None and second.text.startswith('<pasted_content id="2"> only pasted only pasted')
+    assert next(parsed.iter("user")).text == f"here is the spec:\n{told}\nbuild it, but never touch the hedge"
+
+
+@pytest.mark.parametrize(("name", "given", "ended", "decision"), [
+    ("AskUserQuestion", {"questions": [{"question": "Which hedge?"}]}, "awaiting the user's answer to a question", [("question-without-answer", "Which hedge?")]),
+    ("ExitPlanMode", {"plan": "1. cut\n2. burn"}, "awaiting the user's answer to a plan", [("plan-without-answer", "1. cut 2. burn")]),
+    ("Bash", {"command": "make"}, "in the middle of a call without a result (Bash: make)", []),
+])
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_what_waits_for_the_person(
+    name: str, given: Any, ended: str, decision: list[tuple[str, str]], interrupted: bool, report: Callable[[Session], ElementTree.Element],
+) -> None:
+    session = Session()
+    session.row("user", "go on")
+    session.row("assistant", [{"type": "tool_use", "id": "toolu_1", "name": name, "input": given}])
+    if interrupted:
+        session.row("user", [{"type": "text", "text": "[Request interrupted by user for tool use]"}])
+    parsed = report(session)
+    assert parsed.findtext("session/session-summary/ended") == ("interrupted by the user" if interrupted else ended)
+    assert [(found.get("kind"), found.text) for found in parsed.iter("decision")] == ([] if interrupted else decision)
+
+
+def test_a_short_choice_stands_with_what_it_answers(report: Callable[[Session], ElementTree.Element]) -> None:
+    session = Session()
+    for at in range(24):
+        session.row("user", {9: "the second one", 12: "never the third one"}.get(at, f"row {at}"))
+        session.row("assistant", [{"type": "text", "text": {8: "long " * 100 + "Queue or <poll>?", 11: "Trim, graft or burn?"}.get(at, f"done {at}")}])
+    told = {found.get("n"): found.findtext("agent-before") for found in report(session).iter("exchange") if found.find("agent-before") is not None}
+    assert told == {"10": "… g " + "long " * 20 + "Queue or <poll>?", "13": "Trim, graft or burn?"}
+
+
 def test_lines_of_a_new_file_and_the_words_of_an_agent(report: Callable[[Session], ElementTree.Element]) -> None:
     session = Session()
     session.row("user", "note the hives")

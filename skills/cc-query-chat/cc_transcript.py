@@ -1766,7 +1766,8 @@ def fit(section: Section, room: int) -> Fitted:
     pieces = dict(enumerate(section.pieces(cap)))
     kept: dict[int, str] = {}
     if section.needed and lengths(pieces.values()) > room:  # these share what there is, cut alike
-        smaller = first_that_fits([cap, cap * 2 // 3, cap // 2, cap // 3, cap // 4, SMALLEST_CAP], room, section.needed_pieces)
+        steps = {step for step in (cap * 2 // 3, cap // 2, cap // 3, cap // 4, 36, 33, 30, 28, 26) if SMALLEST_CAP < step < cap}
+        smaller = first_that_fits([cap, *sorted(steps, reverse=True), SMALLEST_CAP], room, section.needed_pieces)
         pieces.update(zip(section.needed, section.needed_pieces(smaller)))
     for at in sorted(pieces, key=lambda at: section.items[at].rank):
         if utf16_length(pieces[at]) <= room:
@@ -2422,7 +2423,8 @@ def describe_neighbours(directory: str, barred: set[str]) -> str:
 def found_card(card: Card, others: list[Card], note: str) -> Found:
     """A card as the answer. That it is open in another client is said, since what is read of it may be half a turn."""
     live = card.id.lower() != (own_session() or "").lower() and card.id.lower() in live_clients()
-    return Found(card.path, [described(other) for other in others[:5]], "; ".join(filter(None, (note, "open in a live client now" if live else ""))))
+    named = [described(other) for other in others[:MOST_NAMED]] + ([f"and {len(others) - MOST_NAMED} more"] if len(others) > MOST_NAMED else [])
+    return Found(card.path, named, "; ".join(filter(None, (note, "open in a live client now" if live else ""))))
 
 
 def described(card: Card) -> str:

@@ -1,0 +1,104 @@
+"""The chain of ancestors, the files a session edited and the command of the ledger, as they stand where the report is read."""
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from conftest import ROOT
+from test_harness_words import Session
+
+COMPACT = ROOT / "skills/cc-compact/compact_session.py"
+Run = Callable[..., subprocess.CompletedProcess[bytes]]
+NAMES = {n: f"{n * 4}0000-0000-4000-8000-000000000001" for n in "abcd"}
+
+
+def begun_from(session: str, parent: str, prompts: int = 20) -> str:
+    """The text of a session that began from a report of `parent`, none where that is empty."""
+    made = Session()
+    if parent:
+        report = f'<compacted-session-chain sessions="1">\n<session depth="0" role="requested" id="{NAMES[parent]}" title="t">\n</session>\n</compacted-session-chain>'
+        made.row("user", [{"type": "text", "text": f"Base directory for this skill: /x/cc-compact\n\n{report}"}], isMeta=True)
+    for at in range(prompts):
+        made.row("user", f"prompt {at} {'word ' * 60}")
+        made.row("assistant", [{"type": "text", "text": f"answer {at} {'term ' * 60}"}])
+    return "".join(line.replace("77aaaaaa-0000-4000-8000-000000000001", NAMES[session]) + "\n" for line in made.lines)
+
+
+@pytest.fixture
+def chain(config: Path) -> Path:
+    """a began from b, b from c, c from d; the folder."""
+    folder = config / "projects/-home-ada-orchard"
+    folder.mkdir(parents=True)
+    for session, parent in ("ab", "bc", "cd", ("d", "")):
+        (folder / f"{NAMES[session]}.jsonl").write_text(begun_from(session, parent), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize(("options", "shown", "left_out"), [
+    ((), "abcd", None), (("--max-depth", "0"), "a", None), (("--max-depth", "1"), "ab", None), (("--max-chars", "2000"), "a", "3"),
+    (("--max-chars", "4000"), "abc", "1"), (("--decay", "0.000001"), "ab", "2"), (("--max-chars", "6000", "--decay", "1"), "abcd", None),
+])
+def test_who_of_the_chain_is_shown_without_a_hole(options: tuple[str, ...], shown: str, left_out: str, chain: Path, run_script: Run) -> None:
+    root = ElementTree.fromstring(run_script(COMPACT, "--id", NAMES["a"], *options).stdout)
+    assert [str(found.get("id"))[0] for found in root.iter("session")] == list(shown)
+    assert root.get("older-sessions-left-out") == left_out
+    assert root.get("ancestor-not-found") is None
+
+
+def test_an_ancestor_that_is_gone_is_named(chain: Path, run_script: Run) -> None:
+    (chain / f"{NAMES['c']}.jsonl").unlink()
+    done = run_script(COMPACT, "--id", NAMES["a"])
+    root = ElementTree.fromstring(done.stdout)
+    assert [str(found.get("id"))[0] for found in root.iter("session")] == ["a", "b"]
+    assert root.get("ancestor-not-found") == "cccc0000-0000-4000-8000-000000000001"
+    assert root.get("chars") == str(len(done.stdout.decode("utf-8")))
+
+
+def test_the_first_prompt_of_a_short_session_stays(tmp_path: Path, run_script: Run) -> None:
+    path = tmp_path / f"{NAMES['a']}.jsonl"
+    path.write_text(begun_from("a", "", prompts=8), encoding="utf-8")
+    root = ElementTree.fromstring(run_script(COMPACT, "--file", path, "--max-chars", "2500").stdout)
+    assert [found.get("n") for found in root.iter("exchange")] == ["1", "6", "7", "8"]
+
+
+def test_files_have_one_spelling_and_are_looked_for_where_they_are(tmp_path: Path, run_script: Run) -> None:
+    here = tmp_path / "orchard"
+    here.mkdir()
+    session = Session()
+    session.row("user", "edit")
+    for path in ("gate.py", "./gate.py", f"{here}/sub/../gate.py", "~/latch.py", f"{here}/gone.py"):
+        session.call("Edit", {"file_path": path, "old_string": "a", "new_string": "b"})
+    for path in (here / "gate.py", Path(os.environ["HOME"]) / "latch.py"):
+        path.write_text("x", encoding="utf-8")
+        os.utime(path, (1_600_000_000, 1_600_000_000))
+    transcript = tmp_path / "t.jsonl"
+    transcript.write_text("".join(line.replace('"/home/ada/orchard"', json.dumps(str(here))) + "\n" for line in session.lines), encoding="utf-8")
+    edited = ElementTree.fromstring(run_script(COMPACT, "--file", transcript).stdout).iter("edited")
+    assert [(str(found.text).replace(os.environ["HOME"], "HOME"), found.get("edits"), found.get("since")) for found in edited] == [
+        ("gate.py", "3", "unchanged"), ("HOME/latch.py", "1", "unchanged"), ("gone.py", "1", "gone")]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a file's name may hold no quote there")
+def test_the_ledgers_command_runs_as_printed(tmp_path: Path, run_script: Run) -> None:
+    skills, folder = tmp_path / 'my "own" $skills', tmp_path / 'a "b" `c`'
+    shutil.copytree(ROOT / "skills", skills)
+    folder.mkdir()
+    path = folder / f"{NAMES['a']}.jsonl"  # an id, but of no session of this configuration
+    path.write_text(begun_from("a", "", prompts=250), encoding="utf-8")
+    root = ElementTree.fromstring(run_script(skills / "cc-compact/compact_session.py", "--file", path, "--max-chars", "16000").stdout)
+    command = next(found.text for found in root.iter("omitted"))
+    assert command is not None
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/python3").symlink_to(sys.executable)
+    done = subprocess.run(
+        ["sh", "-c", command.replace(" (or --turn N-M)", "").replace("WORDS", "answer")], capture_output=True, check=False,
+        env={**os.environ, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}"})
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b'matched="250"' in done.stdout

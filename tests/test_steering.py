@@ -1,0 +1,48 @@
+"""Which prompts steer: a rule, a correction or a choice as people type it, and the near misses that must not count."""
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "skills/cc-compact"))
+import compact_session
+
+
+@pytest.mark.parametrize(("said", "strength"), [
+    # rules, typed without apostrophes
+    ("we dont do lodash. write the 5 lines", 3), ("i dont like that you use any there", 3), ("ok but dont touch the api", 3), ("it cant be null there", 3),
+    ("drafts shouldnt get that far in the first place!!", 3), ("it has to use that one", 3), ("the dates have to match", 3), ("numbers need a comma not a dot", 3),
+    ("by letter only, no email", 3), ("level 1 and 2 only", 3), ("yes, conventional commits. no co-author line please", 3),
+    ("use margin boxes then but leave the old css in", 3), ("leave the tests as they were", 3), ("3. email attachments keep the old filename scheme", 3),
+    ("eben. also bitte drin lassen", 3), ("bitte nichts am schema", 3), ("die datei nicht löschen", 3), ("nur die tests", 3), ("immer mit tests", 3),
+    ("ne touche pas aux migrations", 3), ("il faut garder le timeout", 3), ("no toques la base", 3), ("siempre con pruebas", 3), ("hay que usar utc", 3),
+    # corrections
+    ("the numbers are STILL with a dot in the total column", 3), ("still missing on page 2", 3), ("hm, other way round", 3), ("that doesnt work", 3),
+    ("why did you add lodash??", 3), ("wait why are you touching the scheduler", 3), ("i just told you to keep it", 3), ("like i already said", 3),
+    ("put that into playwright.config not into the package.json", 3), ("use the new one, not the old", 3), ("thats not what i meant", 3),
+    ("so nicht", 3), ("immer noch kaputt", 3), ("pas comme ça", 3), ("así no", 3), ("toujours pas", 3),
+    # choices
+    ("lets go with the queue", 2), ("ok lets use sqlite", 2),
+    # near misses
+    ("we dont know yet", 0), ("i dont think so", 0), ("why shouldnt it be a list?", 0), ("shouldnt that be cached?", 0), ("does it have to run twice?", 0),
+    ("it has to do with the clock", 0), ("i have to go now", 0), ("do they have to log in?", 0), ("no idea please help", 0), ("no problem please go on", 0),
+    ("if only.", 0), ("is the mount read only?", 0), ("does it keep the old state?", 0), ("did i leave the oven on", 0), ("und nichts passiert", 0),
+    ("nur kurz: was heißt das", 0), ("nur so nebenbei", 0), ("nie gesehen", 0), ("il faut voir", 0), ("is there another way round this?", 0),
+    ("are you still there?", 0), ("is he still with us?", 0), ("why do you think that is?", 0), ("why would you suggest this?", 0),
+    ("add it if not there", 0), ("use it or not", 0), ("which lets us use the cache", 0), ("what about the totals", 0), ("can you want that", 0),
+    ("the constant is 5", 0), ("is there still time", 0), ("the only one", 0), ("k thx", 0), ("yes do that", 0), ("warum ist das so", 0),
+])
+def test_what_steers(said: str, strength: int) -> None:
+    assert compact_session.cue(said).strength == strength
+
+
+@pytest.mark.parametrize(("line", "steering", "limit", "said"), [
+    ("1. dunning letters 2. then the reminders", 0, 32, "1. dunning letters 2. then the …"),
+    ("First the letters are done. Then come the reminders", 0, 40, "First the letters are done. …"),
+    ("look at it. Always run the check, whatever comes", 17, 36, "… Always run the check, whatever comes"[:35] + "…"),
+    ("Start over. Never again like this", 17, 30, "… Never again like this"),
+])
+def test_a_prompt_is_cut_at_a_sentence_but_not_behind_a_lists_number(line: str, steering: int, limit: int, said: str) -> None:
+    assert compact_session.gist(line, steering, limit) == said
