@@ -680,6 +680,7 @@ ANSWER_LINK, ATTACHMENT_LINK = b',"type":"assistant","uuid":"', b',"type":"attac
 TAIL_BYTES = 1_024  # where a record's place in the world stands, and what a short record glued to a line's end begins with
 BLOCK_TAIL = 256  # where a result block's flag and id stand, behind its content
 DETAIL = b'"toolUseResult":'
+SIDE_START = b'{"type":"'
 SIDE_TAILS = (b'"gitBranch":', b'"parentUuid":', b'Title":', b'"agentName":', b'"leafUuid":')  # of every record that counts
 
 
@@ -689,9 +690,9 @@ def kind_of_side_record(data: bytes) -> Optional[str]:
     The byte tests are sound: inside a JSON string a quote is always escaped, so they only ever meet the structure. A record
     that was glued to such a line, or to a torn one's stub, ends the line and shows there what it is.
     """
-    if not data.startswith(b'{"type":"') or not data.endswith((b"}\n", b"}\r\n")):
+    if not data.startswith(SIDE_START) or not data.endswith((b"}\n", b"}\r\n")):
         return None
-    kind = data[9 : data.find(b'"', 9, 64)].decode("latin-1")
+    kind = data[len(SIDE_START) : data.find(b'"', 9, 64)].decode("latin-1")
     if "\\" in kind or kind in CHAIN_KINDS or kind in SIDE_KINDS or data.find(b'"parentUuid":', 0, TAIL_BYTES) >= 0:
         return None
     tail = data[-TAIL_BYTES:]
@@ -860,10 +861,12 @@ class Transcript:
 
     def take_edges(self, offset: int, data: bytes, limit: int) -> bool:
         """Take a line of more than `limit` bytes by its head and tail, a shorter row of an answer with its block; whether that was enough."""
-        if record := recognise(self, offset, data, limit):
+        if data.startswith(SIDE_START):
+            return kind_of_side_record(data) is not None
+        record = recognise(self, offset, data, limit)
+        if record:
             self.add(record)
-            return True
-        return bool(kind_of_side_record(data))
+        return record is not None
 
     def take_object(self, offset: int, size: int, fields: dict[str, Any], glued: bool = False) -> None:
         """Add one parsed object: a chain record has a uuid, a side record has none. `glued` is whether its line holds more."""
@@ -2086,8 +2089,6 @@ def serve(parser: Parser, job: Callable[[argparse.Namespace], str], argv: Option
         if not unwritten:
             write_complaint(f"{parser.prog}: {cut(' '.join(mask(clean(str(refusal))).split()), 1500)}\n")
         return 1
-    finally:
-        gc.freeze()  # else the interpreter would look for circles in all of it once more before it ends
 
 
 # --------------------------------------------------------------------------------------------------- finding a session

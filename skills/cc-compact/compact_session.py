@@ -34,9 +34,10 @@ FINAL_CHARS = 6_000  # the last answer is shown in full up to here
 SUMMARY_CHARS = 4_000  # the client's own summary says again what the rest of the report says
 LINE_CHARS = 240  # a one-line entry
 EDITORS = frozenset(("Edit", "Write", "MultiEdit", "NotebookEdit"))
-SUMMARY_PREAMBLE = re.compile(r"\AThis session is being continued from a previous conversation.{0,200}?:\s*(?:Summary:\s*)?", re.S)
+# Patterns that many runs never need are kept as text, which re compiles when it meets them first.
+SUMMARY_PREAMBLE = r"(?s)\AThis session is being continued from a previous conversation.{0,200}?:\s*(?:Summary:\s*)?"
 PICTURE_MARK = re.compile(r"\[Image #\d+\] ?")  # the client's place-holder; the picture itself is shown as [image]
-PASTED = re.compile(r"<pasted_content\b[^>]*>\s*(.*?)\s*</pasted_content>", re.S)
+PASTED = r"(?s)<pasted_content\b[^>]*>\s*(.*?)\s*</pasted_content>"
 PASTED_HEAD = 60  # of a text that was pasted into a longer prompt
 OPENERS = "and|but|so|also|please|then|oh|ok|okay|yes|yeah|well|hmm|hm|ah|sorry|hey|why"  # what people put before what they say
 
@@ -276,7 +277,7 @@ def open_tasks(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> tuple[list[Ent
     return [Entry({"status": status}, subject, n) for subject, status, n in unfinished], len(alive) - len(unfinished)
 
 
-COMMIT_LINE = re.compile(r"^\[(?:detached HEAD|[^\s\]]+)(?: \([^)]*\))? ([0-9a-f]{7,40})\] (.*)$", re.M)
+COMMIT_LINE = r"(?m)^\[(?:detached HEAD|[^\s\]]+)(?: \([^)]*\))? ([0-9a-f]{7,40})\] (.*)$"
 
 
 def outcomes(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Entry]:
@@ -289,8 +290,8 @@ def outcomes(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Entry]:
         output = joined.result.read()
         operation = cc.mapping(cc.mapping(output.detail).get("gitOperation"))
         commit, request = cc.mapping(operation.get("commit")), cc.mapping(operation.get("pr"))
-        lines = COMMIT_LINE.findall(output.text)
-        if not lines and not joined.failed and (commit or QUIET_COMMIT.search(bare_command(command))):
+        lines = re.findall(COMMIT_LINE, output.text)
+        if not lines and not joined.failed and (commit or re.search(QUIET_COMMIT, bare_command(command))):
             lines = [(cc.string(commit.get("sha")), commit_message(command))]
         found += [Entry({"kind": "commit", "sha": sha}, message, exchange.n) for sha, message in lines]
         if joined.failed:  # what was committed before another command of the line failed is committed
@@ -313,7 +314,7 @@ def outcomes(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Entry]:
     return found
 
 
-QUIET_COMMIT = re.compile(
+QUIET_COMMIT = (
     r"\bgit(?:\s+-[cC]\s+\S+)*\s+commit\b(?![^|;&\n]*\s--(?:dry-run|help))[^|;&\n]*\s(?:-[a-z]*q[a-z]*|--quiet)\b(?![^\n]*\|\|)"
 )
 
@@ -358,7 +359,7 @@ def subagents(conversation: cc.Conversation, calls: list[tuple[cc.Exchange, cc.J
     return found
 
 
-AGENT_TRAILER = re.compile(r"\n?agentId: \w+ \(.*\Z", re.S)  # what the client adds for the agent, behind the last words
+AGENT_TRAILER = r"(?s)\n?agentId: \w+ \(.*\Z"  # what the client adds for the agent, behind the last words
 
 
 def last_words(joined: cc.JoinedCall) -> str:
@@ -370,16 +371,16 @@ def last_words(joined: cc.JoinedCall) -> str:
         return "(still at work when the session ended)"
     content = cc.mapping(output.detail).get("content")
     texts = [content] if isinstance(content, str) else [cc.string(cc.mapping(block).get("text")) for block in cc.array(content)]
-    return next((text for text in reversed(texts) if text.strip()), "") or AGENT_TRAILER.sub("", output.text) or "(no answer)"
+    return next((text for text in reversed(texts) if text.strip()), "") or re.sub(AGENT_TRAILER, "", output.text) or "(no answer)"
 
 
-LOUDNESS = re.compile(r"(?<=\s)(?:-(?:x|q+|s|v+|qx|xq|xv|vx)|--(?:verbose|quiet|silent)|2>&1)(?=\s|\Z)|\A(?:[A-Z_][A-Z0-9_]*=\S*\s+)+")
+LOUDNESS = r"(?<=\s)(?:-(?:x|q+|s|v+|qx|xq|xv|vx)|--(?:verbose|quiet|silent)|2>&1)(?=\s|\Z)|\A(?:[A-Z_][A-Z0-9_]*=\S*\s+)+"
 
 
 def plain_command(command: str) -> str:
     """What a command runs, on one line: without what only changes how much it says or after how many failures it stops, and
     without the environment that was set for it. Two runs that differ in no more are runs of the same command."""
-    return " ".join(LOUDNESS.sub("", command.strip()).split())
+    return " ".join(re.sub(LOUDNESS, "", command.strip()).split())
 
 
 def problems(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Entry]:
@@ -400,14 +401,14 @@ def problems(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Entry]:
     return found
 
 
-ERROR_LINE = re.compile(
-    r"^.*(?:\b(?:error|exception|fatal|panic|failed|failure|denied|not found|cannot)\b|\w(?:Error|Exception)\b|\berror\[).*$", re.I | re.M
+ERROR_LINE = (
+    r"(?im)^.*(?:\b(?:error|exception|fatal|panic|failed|failure|denied|not found|cannot)\b|\w(?:Error|Exception)\b|\berror\[).*$"
 )
 
 
 def telling_lines(output: str) -> str:
     """Of a long output the lines that name an error (the first ones and the last), else all of it."""
-    lines = ERROR_LINE.findall(output[-MOST_OUTPUT:]) if len(output) > LINE_CHARS else []
+    lines = re.findall(ERROR_LINE, output[-MOST_OUTPUT:]) if len(output) > LINE_CHARS else []
     return "\n".join(dict.fromkeys([*lines[:3], *lines[-1:]])) or output
 
 
@@ -448,13 +449,13 @@ def cue(line: str) -> Cue:
     return Cue(0, 0)
 
 
-LIST_NUMBER = re.compile(r"(?:\A| )[1-9a-d]\Z")  # what stands before the dot of "2. then the reminders"
+LIST_NUMBER = r"(?:\A| )[1-9a-d]\Z"  # what stands before the dot of "2. then the reminders"
 
 
 def sentence_end(line: str, low: int, high: int) -> int:
     """Where the last sentence that ends in that part of the line ends, 0 where none does; a list's number ends none."""
     end = max(line.rfind(mark, low, high) for mark in (". ", "! ", "? "))
-    while end > 0 and line[end] == "." and LIST_NUMBER.search(line[max(end - 2, 0) : end]):
+    while end > 0 and line[end] == "." and re.search(LIST_NUMBER, line[max(end - 2, 0) : end]):
         end = max(line.rfind(mark, low, end) for mark in (". ", "! ", "? "))
     return end + 1
 
@@ -583,14 +584,14 @@ class Layout:
     def own_words(self, text: str, most: int) -> str:
         """A prompt with the long texts that were pasted into it told in brief, where it has more than `most` characters: its own
         words stand before and after them, and a cut of the whole would leave the pasted ones."""
-        if len(text) <= most or PASTED.sub("", text).strip() == "":
+        if len(text) <= most or re.sub(PASTED, "", text).strip() == "":
             return text
 
         def brief(found: re.Match[str]) -> str:
             head = cc.shortened(self.quote.plain(found[1]), PASTED_HEAD)
             return f"[pasted, {len(found[1]):,} characters: {head}]" if len(found[1]) > PASTED_HEAD * 2 else found[0]
 
-        return PASTED.sub(brief, text)
+        return re.sub(PASTED, brief, text)
 
     def sections(self) -> list[cc.Section]:
         """All sections that have something to say, most needed first."""
@@ -820,7 +821,7 @@ class Layout:
     def compaction_section(self) -> cc.Section:
         """The client's own last summary."""
         summary = self.conversation.summaries[-1] if self.conversation.summaries else None
-        text = SUMMARY_PREAMBLE.sub("", "\n".join(summary.texts()), 1) if summary else ""
+        text = re.sub(SUMMARY_PREAMBLE, "", "\n".join(summary.texts()), count=1) if summary else ""
         items = [cc.Item(0, self.quote.quotation(text, SUMMARY_CHARS).escaped)] if summary else []
         head = self.quote.attributes({"ts": clock(summary.timestamp)}) if summary else ""
         return cc.Section("compact-summary", head, items, 2, (60, 400, SUMMARY_CHARS), len(items))
@@ -900,8 +901,8 @@ def since(edits: Edits, path: str) -> str:
 
 # -------------------------------------------------------------------------------------------------------------- chain
 
-OWN_REPORT = re.compile(r"<compacted-session-chain\b[^>]*>.*?<session depth=\"0\"[^>]*\bid=\"([^\"]*)\"", re.S)
-OWN_COMMAND = re.compile(r"compact_session\.py[\"']?[^|;&]*?--(?:id|file)[= ]+[\"']?([^\s\"']+)")
+OWN_REPORT = r"(?s)<compacted-session-chain\b[^>]*>.*?<session depth=\"0\"[^>]*\bid=\"([^\"]*)\""
+OWN_COMMAND = r"compact_session\.py[\"']?[^|;&]*?--(?:id|file)[= ]+[\"']?([^\s\"']+)"
 
 
 def parent_session(conversation: cc.Conversation) -> Optional[str]:
@@ -912,14 +913,14 @@ def parent_session(conversation: cc.Conversation) -> Optional[str]:
     """
     for record in conversation.happened:
         text = "\n".join(record.texts()) if record.kind == "user" and record.meta else ""
-        if text.startswith("Base directory for this skill:") and "cc-compact" in text.partition("\n")[0] and (report := OWN_REPORT.search(text)):
+        if text.startswith("Base directory for this skill:") and "cc-compact" in text.partition("\n")[0] and (report := re.search(OWN_REPORT, text)):
             return report[1]
     for _, joined in all_calls(conversation):
         command = joined.call.argument("command") if joined.call.name == "Bash" else ""
         if not re.search(r"python3?\S*\s+(-\S+\s+)*[\"']?\S*compact_session\.py", command) or joined.result is None or joined.failed:
             continue
-        report = OWN_REPORT.match(joined.result.read().text.lstrip())
-        named = OWN_COMMAND.search(command)
+        report = re.match(OWN_REPORT, joined.result.read().text.lstrip())
+        named = re.search(OWN_COMMAND, command)
         if report or named:
             return report[1] if report else named[1] if named else None
     return None
@@ -1106,4 +1107,4 @@ def main(argv: Optional[list[str]] = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    os._exit(main())  # all is written, and to take apart what was read would cost a twentieth of a run
