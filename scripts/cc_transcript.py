@@ -2089,6 +2089,8 @@ def serve(parser: Parser, job: Callable[[argparse.Namespace], str], argv: Option
         if not unwritten:
             write_complaint(f"{parser.prog}: {cut(' '.join(mask(clean(str(refusal))).split()), 1500)}\n")
         return 1
+    finally:
+        gc.freeze()  # else the interpreter would look for circles in all of it once more before it ends
 
 
 # --------------------------------------------------------------------------------------------------- finding a session

@@ -1107,4 +1107,4 @@ def main(argv: Optional[list[str]] = None) -> int:
 
 
 if __name__ == "__main__":
-    os._exit(main())  # all is written, and to take apart what was read would cost a twentieth of a run
+    sys.exit(main())
