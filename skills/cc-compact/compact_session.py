@@ -387,7 +387,7 @@ def problems(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Entry]:
     """Commands that failed and did not pass later, the last one last."""
     failing: dict[str, tuple[cc.Exchange, cc.JoinedCall]] = {}
     for exchange, joined in calls:
-        if joined.call.name != "Bash" or joined.result is None:
+        if joined.call.name != "Bash" or joined.result is None or not (failing or joined.failed):
             continue
         command = plain_command(joined.call.argument("command"))
         failing.pop(command, None)
@@ -584,7 +584,7 @@ class Layout:
     def own_words(self, text: str, most: int) -> str:
         """A prompt with the long texts that were pasted into it told in brief, where it has more than `most` characters: its own
         words stand before and after them, and a cut of the whole would leave the pasted ones."""
-        if len(text) <= most or re.sub(PASTED, "", text).strip() == "":
+        if len(text) <= most or "<pasted_content" not in text or not re.sub(PASTED, "", text).strip():
             return text
 
         def brief(found: re.Match[str]) -> str:
@@ -917,7 +917,9 @@ def parent_session(conversation: cc.Conversation) -> Optional[str]:
             return report[1]
     for _, joined in all_calls(conversation):
         command = joined.call.argument("command") if joined.call.name == "Bash" else ""
-        if not re.search(r"python3?\S*\s+(-\S+\s+)*[\"']?\S*compact_session\.py", command) or joined.result is None or joined.failed:
+        if "compact_session.py" not in command or joined.result is None or joined.failed:
+            continue
+        if not re.search(r"python3?\S*\s+(-\S+\s+)*[\"']?\S*compact_session\.py", command):
             continue
         report = re.match(OWN_REPORT, joined.result.read().text.lstrip())
         named = re.search(OWN_COMMAND, command)
