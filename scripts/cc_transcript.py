@@ -406,6 +406,16 @@ class Result:
                 return Output(flat_text(block.get("content")), detail if len(blocks) == 1 or block is owner_of(detail, blocks) else None)
         return Output("", None)
 
+    def text(self) -> str:
+        """The text alone. Its block is read without the detail that stands behind it, which may be a whole file."""
+        data = b"" if self.record.glued else self.record.transcript.read(self.record.offset, self.record.size)
+        try:
+            block = mapping(DECODER.raw_decode(data[data.index(CONTENT) + len(CONTENT) :].decode("utf-8", "replace"))[0])
+        except (ValueError, RecursionError):  # another order of keys, or no JSON
+            block = {}
+        is_own = block.get("type") == "tool_result" and block.get("tool_use_id") == self.call_id
+        return flat_text(block.get("content")) if is_own else self.read().text
+
 
 def owner_of(detail: object, blocks: list[dict[str, Any]]) -> dict[str, Any]:
     """Which of a row's results its one `toolUseResult` belongs to: the one that says the most of the same, else the first."""
