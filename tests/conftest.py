@@ -6,6 +6,7 @@ started with an environment that holds nothing of the caller's but PATH: under t
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -54,3 +55,17 @@ def run_script(config: Path, tmp_path: Path) -> Callable[..., subprocess.Complet
             env={name: value for name, value in given.items() if value is not None}, cwd=cwd or tmp_path, timeout=SCRIPT_SECONDS)
 
     return run
+
+
+@pytest.fixture
+def place(config: Path) -> Callable[..., Path]:
+    """A function that puts a transcript into a project's folder under the id its records have."""
+
+    def put(data: bytes, folder: str = "-home-ada-orchard") -> Path:
+        session = re.search(rb'"sessionId": ?"([0-9a-f-]{36})"', data)
+        target = config / "projects" / folder / f"{session[1].decode() if session else 'session'}.jsonl"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)
+        return target
+
+    return put

@@ -84,20 +84,6 @@ def fork(run_script: Callable[..., subprocess.CompletedProcess[bytes]], config: 
     return run
 
 
-@pytest.fixture
-def place(config: Path) -> Callable[..., Path]:
-    """A function that puts a transcript into the projects folder under the id its records have."""
-
-    def put(data: bytes, folder: str = "-home-ada-orchard") -> Path:
-        session = re.search(rb'"sessionId": ?"([0-9a-f-]{36})"', data)
-        target = config / "projects" / folder / f"{session[1].decode() if session else 'session'}.jsonl"
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(data)
-        return target
-
-    return put
-
-
 def case(name: str) -> bytes:
     return next(CASES.glob(name)).read_bytes()
 

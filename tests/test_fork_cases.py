@@ -87,20 +87,6 @@ def fork(run_script: Run, config: Path) -> Fork:
     return run
 
 
-@pytest.fixture
-def place(config: Path) -> Callable[..., Path]:
-    """A function that puts a transcript into the projects folder under the id its records have."""
-
-    def put(data: bytes) -> Path:
-        session = re.search(rb'"sessionId": ?"([0-9a-f-]{36})"', data)
-        target = config / "projects" / ORCHARD / f"{session[1].decode() if session else 'session'}.jsonl"
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(data)
-        return target
-
-    return put
-
-
 Place = Callable[[bytes], Path]
 WAYS = ([], ["--exact"], ["--redact"])
 OTHERWISE = {  # where the client's own words differ from what stands in the file: the old name of a tool, an id used twice
