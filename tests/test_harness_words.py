@@ -88,14 +88,14 @@ def test_who_speaks(content: str, fields: dict[str, Any], said: Optional[str], t
     (REFUSAL, None, None, False, False),
     ("fine", None, None, False, False),
 ])
-@pytest.mark.parametrize("eager", [None, cc.LINKS_ONLY, cc.WHOLE])
+@pytest.mark.parametrize("whole", [False, True])
 def test_a_failure_or_refusal_said_in_words(
-    said: Any, detail: Any, flag: Optional[bool], failed: bool, denied: bool, eager: Optional[int], tmp_path: Path
+    said: Any, detail: Any, flag: Optional[bool], failed: bool, denied: bool, whole: bool, tmp_path: Path
 ) -> None:
     session = Session()
     session.row("user", "paint the gate")
     session.call("Edit", {"file_path": "/home/ada/orchard/gate.py", "old_string": "a", "new_string": "b"}, said, detail, flag)
-    joined = cc.read_conversation(cc.read_transcript(str(session.write(tmp_path)), eager)).exchanges[0].calls[0]
+    joined = cc.read_conversation(cc.read_transcript(str(session.write(tmp_path)), whole)).exchanges[0].calls[0]
     assert (joined.failed, joined.denied) == (failed, denied)
 
 

@@ -37,9 +37,10 @@ VERSION = "0.1.0"
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.I)
 FOLDER_UNITS = 200  # the client cuts a folder name there and adds a hash of the path
 BLOCK_BYTES = 1 << 22  # one read of a transcript: half the time of 256 KB, and no gain beyond (measured)
-EAGER_BYTES = 2_048  # what a shorter line says is read at once; a longer one is taken by its head and tail where its shape is known
-LINKS_ONLY, WHOLE = 0, -1  # instead of EAGER_BYTES: nothing at once that can wait; everything at once
+WHOLE_BYTES = 2 << 20  # of a transcript up to here each line is parsed; of a larger one head and tail of a line, where its shape is known
 TAIL_WIDTH = 1 << 14  # of a file's end that is read to list it, at first
+SPLIT_BYTES = 24 << 20  # of a transcript: below it a second process costs more than it saves
+OWN_PART = 0.54  # of a transcript that is read in two processes: the first one has to take over what the other read
 EDGE_BYTES = 1 << 16  # how much of a file's head and tail is read to list it, at first
 TITLE_WITHIN = 200  # a title row is short up to its title: a key that stands farther in a line is no row's own
 TITLE_CHARS = 80  # a title made from a first prompt is cut there
@@ -367,7 +368,8 @@ class Call:
     def input(self) -> Any:
         """What the agent gave the tool."""
         if self.given is ...:
-            blocks = array(mapping(self.record.fields().get("message")).get("content"))
+            block = self.record.first_block()
+            blocks = [block] if block.get("id") == self.id else array(mapping(self.record.fields().get("message")).get("content"))
             self.given = next((fields.get("input") for fields in map(mapping, blocks) if fields.get("id") == self.id), None)
         return self.given
 
@@ -407,12 +409,8 @@ class Result:
         return Output("", None)
 
     def text(self) -> str:
-        """The text alone. Its block is read without the detail that stands behind it, which may be a whole file."""
-        data = b"" if self.record.glued else self.record.transcript.read(self.record.offset, self.record.size)
-        try:
-            block = mapping(DECODER.raw_decode(data[data.index(CONTENT) + len(CONTENT) :].decode("utf-8", "replace"))[0])
-        except (ValueError, RecursionError):  # another order of keys, or no JSON
-            block = {}
+        """The text alone."""
+        block = self.record.first_block()
         is_own = block.get("type") == "tool_result" and block.get("tool_use_id") == self.call_id
         return flat_text(block.get("content")) if is_own else self.read().text
 
@@ -501,8 +499,9 @@ class Record:
     @property
     def blocks(self) -> tuple[Any, ...]:
         """The content blocks: Text, Thinking, Image, Call and Result."""
-        if self.known_blocks is None:
-            self.take_blocks(mapping(self.fields().get("message")).get("content"))
+        if self.known_blocks is None:  # the first block is the only one then
+            block = self.first_block()
+            self.take_blocks([block] if block else mapping(self.fields().get("message")).get("content"))
         return self.known_blocks or ()
 
     @property
@@ -521,6 +520,14 @@ class Record:
             if string(fields.get("uuid")) == self.uuid:
                 return fields
         return {}
+
+    def first_block(self) -> dict[str, Any]:
+        """The first block of its content, read without what stands behind it, which may be a whole file; empty where that cannot be told."""
+        data = b"" if self.glued else self.transcript.read(self.offset, self.size)
+        try:
+            return mapping(DECODER.raw_decode(data[data.index(CONTENT) + len(CONTENT) :].decode("utf-8", "replace"))[0])
+        except (ValueError, RecursionError):  # another order of keys, or no JSON
+            return {}
 
     def take_blocks(self, content: object) -> None:
         """Fill in the content blocks from what the file holds: a string is one Text, a list is taken block by block."""
@@ -714,22 +721,19 @@ def kind_of_side_record(data: bytes) -> Optional[str]:
     return kind
 
 
-def recognise(transcript: Transcript, offset: int, data: bytes, eager: int) -> Optional[Record]:
+def recognise(transcript: Transcript, offset: int, data: bytes) -> Optional[Record]:
     """The Record of a tool result, an attachment or a row of an answer that the client wrote, from its head and tail alone, else None.
 
-    What it does not hold (the text, the detail) is read by `fields()` when somebody asks. Of a line of up to `eager` bytes that is
-    a row of an answer, the block is read at once; none of any other such line. A test proves that the reading of whole lines gives
-    the same records.
+    What it does not hold (the text, the detail) is read when somebody asks. A test proves that the reading of whole lines gives the
+    same records.
     """
     head = CHAIN_HEAD.match(data, 0, TAIL_BYTES)
     if not head or data.find(b'{"parentUuid":', 1) >= 0:  # a stub with another record glued to it
         return None
-    start, short = head.end(), len(data) <= eager
+    start = head.end()
     parent, sidechain, model, answer, late_model, call, tool, first, second, attachment = head.groups()
     if answer is not None:
         kind, at = "assistant", data.rfind(ANSWER_LINK, start) + ANSWER_LINK.index(b',"uuid"')
-    elif short:
-        return None
     elif attachment:
         kind, at = "attachment", data.rfind(ATTACHMENT_LINK, start) + ATTACHMENT_LINK.index(b',"uuid"')
     else:
@@ -745,9 +749,8 @@ def recognise(transcript: Transcript, offset: int, data: bytes, eager: int) -> O
     record.message_id, record.model = answer.decode("utf-8", "replace"), intern_string((model or late_model or b"").decode("utf-8", "replace"))
     record.known_blocks = record.known_tokens = None
     if tool is not None:
-        record.own_calls = (Call(call.decode("utf-8", "replace"), tool.decode("utf-8", "replace"), record),)
-    content = data.find(CONTENT, 0, start) + len(CONTENT)
-    alone = take_only_block(record, data[content:at]) if short else data.find(NEXT_BLOCK, start, at) < 0
+        record.known_blocks = record.own_calls = (Call(call.decode("utf-8", "replace"), tool.decode("utf-8", "replace"), record),)
+    alone = data.find(NEXT_BLOCK, start, at) < 0
     return record if alone and data.find(b'"isApiErrorMessage":true', at) < 0 else None
 
 
@@ -763,17 +766,6 @@ def linked_record(
         transcript, offset, len(data), kind, uuid.decode(), parent.decode() if parent else None, sidechain == b"true", timestamp.decode()
     )
     return record if take_place(record, data, link.end()) else None
-
-
-def take_only_block(record: Record, data: bytes) -> bool:
-    """Fill in the one block of a record, with which `data` begins; False where others follow or it cannot be read."""
-    text = data.decode("utf-8", "replace")
-    try:
-        block, end = DECODER.raw_decode(text)
-    except (ValueError, RecursionError):
-        return False
-    record.take_blocks([block])
-    return text.startswith("]", end)
 
 
 def take_result(record: Record, data: bytes, start: int, end: int, call: Optional[bytes]) -> bool:
@@ -810,6 +802,70 @@ def take_place(record: Record, data: bytes, link_end: int) -> bool:
         places[ending] = record.transcript.place(session, parse_string(place[2]), parse_string(place[4]), entrypoint)
     record.session, record.cwd, record.branch, record.entrypoint = places[ending]
     return True
+
+
+def can_split() -> bool:
+    """Whether a second process can be forked, and a second core may run it."""
+    return hasattr(os, "fork") and (os.cpu_count() or 1) > 1
+
+
+Given = TypeVar("Given")  # what a job gives
+SIGKILL = 9  # the signal module is not imported for that alone
+
+
+@contextmanager
+def second_process(jobs: Sequence[Callable[[], Given]]) -> Iterator[Iterator[Given]]:
+    """A forked process does the jobs in turn during the block, which it never outlives; without jobs there is none.
+
+    Yields what they give (anything but bytes), each waited for when it is asked for; a job that fails there is done here.
+    """
+    if not jobs:
+        yield iter(())
+        return
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.close(reading)
+            send(jobs, writing)
+        finally:
+            os._exit(0)
+    os.close(writing)
+    try:
+        with os.fdopen(reading, "rb") as pipe:
+            yield received(jobs, pipe)
+    finally:
+        os.kill(pid, SIGKILL)  # not yet waited for, so the number is still its own
+        os.waitpid(pid, 0)
+
+
+def send(jobs: Sequence[Callable[[], Any]], writing: int) -> None:
+    """Do the jobs and write what they give to a pipe."""
+    with os.fdopen(writing, "wb") as pipe:
+        for job in jobs:
+            given = job()
+            try:
+                data = marshal.dumps(given)
+            except ValueError:  # it holds objects
+                import pickle  # takes longer to import than most answers to read
+
+                data = marshal.dumps(pickle.dumps(given, pickle.HIGHEST_PROTOCOL))
+            pipe.write(data)
+            pipe.flush()
+
+
+def received(jobs: Sequence[Callable[[], Given]], pipe: IO[bytes]) -> Iterator[Given]:
+    """What the jobs give, read from a pipe as far as it comes."""
+    for job in jobs:
+        try:
+            given: Any = marshal.load(pipe)
+        except (EOFError, ValueError, TypeError):
+            given = job()
+        if isinstance(given, bytes):
+            import pickle
+
+            given = pickle.loads(given)
+        yield given
 
 
 class Pin(NamedTuple):
@@ -849,31 +905,51 @@ class Transcript:
         except (OSError, ValueError):
             return b""
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What another process can use of it: all but the open file."""
+        return {**vars(self), "file": None}
+
+    def join(self, rest: Transcript) -> None:
+        """Add what was read of the lines behind these."""
+        before = len(self.records)
+        for record in rest.records:
+            record.transcript = self
+            self.add(record)
+        for loose in rest.loose:
+            loose.transcript, loose.line = self, loose.line + before
+        self.loose += rest.loose
+        self.titles.update(rest.titles)
+        self.pin = rest.pin._replace(after=rest.pin.after + before) if rest.pin else self.pin
+        self.damaged, self.size = self.damaged + rest.damaged, max(self.size, rest.size)
+
+    def take_lines(self, start: int, end: Optional[int], whole: bool) -> None:
+        """Add the lines of the file between two places. Raises OSError."""
+        self.file.seek(start)
+        for offset, data in read_lines(self.file, end):
+            self.take_line(offset, data, whole)
+            self.size = offset + len(data)
+
     def place(self, session: str, cwd: str, branch: str, entrypoint: str) -> tuple[str, str, str, str]:
         """These four, which most records repeat, kept once."""
         key = (session, cwd, branch, entrypoint)
         return self.places.setdefault(key, key)
 
-    def take_line(self, offset: int, data: bytes, eager: Optional[int] = None) -> None:
-        """Add what one line holds; one of more than `eager` bytes (EAGER_BYTES) by its head and tail where these tell enough."""
-        limit = EAGER_BYTES if eager is None else eager
-        if limit != WHOLE and self.take_edges(offset, data, limit):
+    def take_line(self, offset: int, data: bytes, whole: bool = False) -> None:
+        """Add what one line holds, by its head and tail where these tell enough, unless it is to be parsed `whole`."""
+        if not whole and self.take_edges(offset, data):
             return
         objects, damaged = parse_line(data)
-        if damaged and self.take_edges(offset, data, EAGER_BYTES):
-            return  # nobody would know of it who reads the quick way
-        if damaged and self.take_edges(offset, data, WHOLE):  # its inside alone is damaged: it still links the chain
-            self.damaged += 1
-            return
         self.damaged += damaged
+        if whole and damaged and self.take_edges(offset, data):  # its inside alone is damaged: it still links the chain
+            return
         for fields in objects:
             self.take_object(offset, len(data), fields, damaged or len(objects) > 1)
 
-    def take_edges(self, offset: int, data: bytes, limit: int) -> bool:
-        """Take a line of more than `limit` bytes by its head and tail, a shorter row of an answer with its block; whether that was enough."""
+    def take_edges(self, offset: int, data: bytes) -> bool:
+        """Take a line by its head and tail; whether that was enough."""
         if data.startswith(SIDE_START):
             return kind_of_side_record(data) is not None
-        record = recognise(self, offset, data, limit)
+        record = recognise(self, offset, data)
         if record:
             self.add(record)
         return record is not None
@@ -916,22 +992,31 @@ def open_transcript(path: str) -> IO[bytes]:
     raise Refusal(f"{path} {'is a directory, not a transcript' if stat.S_ISDIR(mode) else 'is no regular file'}; give the path of a .jsonl file")
 
 
-def read_transcript(path: str, eager: Optional[int] = None, start: int = 0) -> Transcript:
+def next_line(path: str, place: int) -> int:
+    """Where the first line after a place of a file begins. Raises OSError."""
+    with open(path, "rb") as file:
+        file.seek(place)
+        file.readline()
+        return file.tell()
+
+
+def read_transcript(path: str, whole: Optional[bool] = None, start: int = 0, split: bool = False) -> Transcript:
     """Read a transcript once, from the line that begins at `start` up to its last complete one.
 
-    What lines of up to `eager` bytes say is read at once (default EAGER_BYTES). LINKS_ONLY leaves to be read later what can be, damage
-    inside a line included; WHOLE parses every line (the slow path, for proof).
+    `whole` is whether each line is parsed, so that damage anywhere in it is counted (default: in a file of up to WHOLE_BYTES); else
+    most are taken by their ends, and what they say is read when it is asked for. With `split` a second process reads half of a large file.
 
     The file stays open for `Record.fields`. Raises Refusal where it is no readable file.
     """
-    file = open_transcript(path)
-    transcript = Transcript(os.fspath(path), file)
-    take = transcript.take_line
+    transcript = Transcript(os.fspath(path), open_transcript(path))
     try:
-        file.seek(start)
-        for offset, data in read_lines(file):
-            take(offset, data, eager)
-            transcript.size = offset + len(data)
+        size = os.path.getsize(path)
+        every = size <= WHOLE_BYTES if whole is None else whole
+        middle = next_line(path, int(size * OWN_PART)) if split and size >= SPLIT_BYTES and can_split() else size
+        with second_process([lambda: read_transcript(path, every, middle)] if middle < size else []) as rest:
+            transcript.take_lines(start, middle if middle < size else None, every)
+            for part in rest:
+                transcript.join(part)
     except OSError as error:
         raise Refusal(f"cannot read {path}: {error.strerror}; nothing was changed") from error
     return transcript
@@ -1903,60 +1988,6 @@ def write_complaint(line: str) -> None:
         with suppress(OSError):
             sys.stderr.write(line)
             sys.stderr.flush()
-
-
-def can_split() -> bool:
-    """Whether a second process can be forked, and a second core may run it."""
-    return hasattr(os, "fork") and (os.cpu_count() or 1) > 1
-
-
-Given = TypeVar("Given")  # what a job gives
-SIGKILL = 9  # the signal module is not imported for that alone
-
-
-@contextmanager
-def second_process(jobs: Sequence[Callable[[], Given]]) -> Iterator[Iterator[Given]]:
-    """A forked process does the jobs in turn during the block, which it never outlives; without jobs there is none.
-
-    Yields what they give (numbers, texts, bytes, and sets and lists of these), each waited for when it is asked for; a job that
-    fails there is done here.
-    """
-    if not jobs:
-        yield iter(())
-        return
-    reading, writing = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            os.close(reading)
-            send(jobs, writing)
-        finally:
-            os._exit(0)
-    os.close(writing)
-    try:
-        with os.fdopen(reading, "rb") as pipe:
-            yield received(jobs, pipe)
-    finally:
-        os.kill(pid, SIGKILL)  # not yet waited for, so the number is still its own
-        os.waitpid(pid, 0)
-
-
-def send(jobs: Sequence[Callable[[], Any]], writing: int) -> None:
-    """Do the jobs and write what they give to a pipe."""
-    with os.fdopen(writing, "wb") as pipe:
-        for job in jobs:
-            marshal.dump(job(), pipe)  # pickle would take longer to import than most answers to read
-            pipe.flush()
-
-
-def received(jobs: Sequence[Callable[[], Given]], pipe: IO[bytes]) -> Iterator[Given]:
-    """What the jobs give, read from a pipe as far as it comes."""
-    for job in jobs:
-        try:
-            given: Given = marshal.load(pipe)
-        except (EOFError, ValueError, TypeError):
-            given = job()
-        yield given
 
 
 class Parser(argparse.ArgumentParser):
