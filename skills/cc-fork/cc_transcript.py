@@ -701,24 +701,23 @@ SIDE_START = b'{"type":"'
 SIDE_TAILS = (b'"gitBranch":', b'"parentUuid":', b'Title":', b'"agentName":', b'"leafUuid":')  # of every record that counts
 
 
-def kind_of_side_record(data: bytes) -> Optional[str]:
-    """Type of a line that is a side record nobody needs, written by the client, None for any other line.
+def is_idle(data: bytes, start: int = 0, end: int = sys.maxsize) -> bool:
+    """Whether a line, which may stand between two places of `data`, is a side record that nobody needs, written by the client.
 
     The byte tests are sound: inside a JSON string a quote is always escaped, so they only ever meet the structure. A record
     that was glued to such a line, or to a torn one's stub, ends the line and shows there what it is.
     """
-    if not data.startswith(SIDE_START) or not data.endswith((b"}\n", b"}\r\n")):
-        return None
-    kind = data[len(SIDE_START) : data.find(b'"', 9, 64)].decode("latin-1")
-    if "\\" in kind or kind in CHAIN_KINDS or kind in SIDE_KINDS or data.find(b'"parentUuid":', 0, TAIL_BYTES) >= 0:
-        return None
-    tail = data[-TAIL_BYTES:]
+    if not data.startswith(SIDE_START, start) or not data.endswith((b"}\n", b"}\r\n"), start, end):
+        return False
+    begin = start + len(SIDE_START)
+    kind = data[begin : max(data.find(b'"', begin, begin + 64), begin)].decode("latin-1")
+    if not kind or "\\" in kind or kind in CHAIN_KINDS or kind in SIDE_KINDS or data.find(b'"parentUuid":', start, min(start + TAIL_BYTES, end)) >= 0:
+        return False
+    tail = data[max(start, min(end, len(data)) - TAIL_BYTES) : end]
     for sign in SIDE_TAILS:
         if sign in tail:
-            return None
-    if not kind.startswith("api-request") and data.find(b'}{"type":"') >= 0:  # requests are most of a file, and hold these
-        return None
-    return kind
+            return False
+    return kind.startswith("api-request") or data.find(b'}{"type":"', start, end) < 0  # requests are most of a file, and hold these
 
 
 def recognise(transcript: Transcript, offset: int, data: bytes) -> Optional[Record]:
@@ -948,7 +947,7 @@ class Transcript:
     def take_edges(self, offset: int, data: bytes) -> bool:
         """Take a line by its head and tail; whether that was enough."""
         if data.startswith(SIDE_START):
-            return kind_of_side_record(data) is not None
+            return is_idle(data)
         record = recognise(self, offset, data)
         if record:
             self.add(record)

@@ -559,7 +559,7 @@ def spellings_of(letter: str) -> tuple[int, ...]:
 def is_bulk(data: bytes, start: int, end: int) -> bool:
     """Whether a line of `data` is a whole record that holds no item: the client's copies of requests, and bookkeeping."""
     if data.startswith(b'{"type":"', start):
-        return cc.kind_of_side_record(data[start:end]) is not None
+        return cc.is_idle(data, start, end)
     snapshot = SNAPSHOT.match(data, start, end)
     return snapshot is not None and data.endswith((b"}\n", b"}\r\n"), start, end) and data.find(b'{"parentUuid":', snapshot.end(), end) < 0
 
@@ -602,9 +602,8 @@ def scan(path: str, sieve: Sieve, start: int, end: int) -> Iterator[tuple[int, i
     that may match. Raises OSError."""
     for offset, data, size in read_chunks(path, start, end):
         pieces = list(without_bulk(offset, data, size))
-        chunk = b"".join([piece for _, piece in pieces])
-        passes = sieve.passes(chunk) or b"tool-results" in chunk
-        yield offset + size, len(chunk), dict(passing_lines(pieces, path, sieve)) if passes else {}
+        passing = [(at, piece) for at, piece in pieces if sieve.passes(piece) or b"tool-results" in piece]
+        yield offset + size, sum(len(piece) for _, piece in pieces), dict(passing_lines(passing, path, sieve))
 
 
 def passing_lines(pieces: list[tuple[int, bytes]], path: str, sieve: Sieve) -> Iterator[tuple[int, int]]:
