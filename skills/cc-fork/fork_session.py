@@ -176,7 +176,7 @@ def records_up_to(conversation: cc.Conversation, until: str) -> list[cc.Record]:
         named = next((record for record in conversation.links.main if record.uuid.lower() == until.lower()), None)
         if named is None:
             raise cc.Refusal(f"no record {until} in {conversation.transcript.path}; give a turn's number or the uuid of one of its records")
-        return cc.live_at(conversation, named, named.line + 1)
+        return cc.live_at(conversation, named, named.line + (named.compaction is None))  # without its summary it is no compaction
     last = max((exchange.n for exchange in conversation.exchanges), default=0)
     numbers = turn_numbers(conversation)
     turn = [record for record in conversation.happened if numbers[record.uuid] == int(until) and (is_turn(record) or cc.prompt_of(record))]
@@ -564,10 +564,14 @@ class Copier:
 
 
 def stand_in(piece: Piece) -> Json:
-    """What is put for a line whose inside is damaged: its results are said to be lost, of anything else nothing is left."""
-    record = piece.record
-    content = [{"type": "tool_result", "tool_use_id": call, "content": UNREADABLE} for call in piece.ids.values()]
-    kept: Json = {"type": "user", "message": {"role": "user", "content": content}, "uuid": record.uuid, "timestamp": record.timestamp}
+    """What is put for a line whose inside is damaged: of an answer what could be read, of results that they are lost, of all else nothing."""
+    record, role = piece.record, "assistant" if piece.record.kind == "assistant" else "user"
+    content: list[Json] = [{"type": "tool_result", "tool_use_id": call, "content": UNREADABLE} for call in piece.ids.values()]
+    if role == "assistant":
+        content = [{"type": "text", "text": text} for text in record.texts()]
+        content += [{"type": "tool_use", "id": call.id, "name": call.name, "input": call.input or {}} for call in record.calls()]
+    message = {"id": record.message_id, "role": role, "content": content}
+    kept: Json = {"type": role, "message": message, "uuid": record.uuid, "timestamp": record.timestamp}
     return {**kept, "cwd": record.cwd, "gitBranch": record.branch}
 
 
@@ -678,6 +682,11 @@ def harness_said(text: str) -> Optional[Said]:
     return None if text.startswith(("<command-", "<local-command-", "Caveat:")) or not text.strip() else Said("Notice", text.strip())
 
 
+def cut_to(text: str, tokens: int, cut: Callable[[str, int], str] = cc.cut) -> str:
+    """A text cut to so many tokens, also where a letter takes several bytes."""
+    return cut(text, tokens * BYTES_PER_TOKEN * len(text) // max(text_size(text), 1))
+
+
 class Skeleton:
     """The turns of a conversation as text, each as loose or tight as it comes out; texts are masked where that is wanted."""
 
@@ -697,11 +706,11 @@ class Skeleton:
         """The lines of one turn."""
         when = f", {turn.when}" if caps.names and turn.when else ""
         if turn.prompt:
-            yield f"[{turn.n}{when}] User: {cc.cut(self.shown(turn.prompt), caps.prompt * BYTES_PER_TOKEN)}"
+            yield f"[{turn.n}{when}] User: {cut_to(self.shown(turn.prompt), caps.prompt)}"
         for part in turn.parts:
             if isinstance(part, Said):
                 if caps.reply:
-                    yield f"{part.role}: {cc.cut(self.shown(part.text), caps.reply * BYTES_PER_TOKEN)}"
+                    yield f"{part.role}: {cut_to(self.shown(part.text), caps.reply)}"
             elif caps.call:
                 yield self.call_line(part, caps)
         names = Counter(part.call.name for part in turn.parts if isinstance(part, cc.JoinedCall))
@@ -711,10 +720,10 @@ class Skeleton:
     def call_line(self, joined: cc.JoinedCall, caps: Caps) -> str:
         """A call on one line, and where there is room what came back."""
         told = joined.call.argument(*TELLING) or joined.call.argument(*cc.mapping(joined.call.input))
-        line = f"- {joined.call.name}: {cc.shortened(self.shown(told), caps.call * BYTES_PER_TOKEN)}"
+        line = f"- {joined.call.name}: {cut_to(self.shown(told), caps.call, cc.shortened)}"
         if not caps.result or not joined.result:
             return line
-        output = cc.shortened(self.shown(joined.result.read().text), caps.result * BYTES_PER_TOKEN)
+        output = cut_to(self.shown(joined.result.read().text), caps.result, cc.shortened)
         return f"{line} -> {'error: ' if joined.result.is_error else ''}{output}"
 
     def fitted(self, room: int) -> str:
@@ -1252,12 +1261,24 @@ class Written(NamedTuple):
     fresh: bool
 
 
+SPLIT_BYTES = 8 << 20  # of a source; from here on a second process saves more than it costs
+
+
+def is_large(promise: Promise) -> bool:
+    """Whether the copy is proven by a second process while this one writes it."""
+    return cc.can_split() and sum(record.size for record in promise.said) >= SPLIT_BYTES
+
+
 def make_copy(copier: Copier, promise: Promise, dry: bool) -> Written:
     """Write the copy under a name that is no session's, prove it, give it its name. Whatever fails leaves nothing behind."""
     path = copier.identity.path
     exists = os.path.lexists(path)
     folder = scratch_folder() if dry or exists else os.path.dirname(path)
     made, is_new = "", not os.path.isdir(folder)
+    if is_large(promise):  # then it takes long enough to be stopped
+        import signal
+
+        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         name = os.path.join(folder, f".{copier.identity.session}.{os.getpid()}.unfinished")  # not a session's, for the client
@@ -1268,7 +1289,7 @@ def make_copy(copier: Copier, promise: Promise, dry: bool) -> Written:
         fresh = not dry and not exists and link_into_place(made, path)
         return Written(size, proof, fresh)
     except OSError as error:
-        raise cc.Refusal(f"cannot write the copy in {folder}: {error.strerror or error}; nothing was written") from error
+        raise cc.Refusal(f"cannot write the copy in {folder}: {error.strerror or error}; nothing was written, mend it or give --into DIR") from error
     finally:
         if made and os.path.lexists(made):
             os.unlink(made)
@@ -1277,15 +1298,11 @@ def make_copy(copier: Copier, promise: Promise, dry: bool) -> Written:
                 os.rmdir(folder)
 
 
-SPLIT_BYTES = 8 << 20  # of a source; from here on a second process saves more than it costs
-
-
 def write_and_prove(copier: Copier, promise: Promise, path: str, file: IO[bytes]) -> tuple[int, str]:
     """Fill the file of that path; returns its size and what the proof found. Of a large source a second process proves it meanwhile."""
     progress, source = Progress(), promise.said[0].transcript if promise.said else None
     job = partial(prove, promise, path, progress)
-    is_large = cc.can_split() and sum(record.size for record in promise.said) >= SPLIT_BYTES
-    with progress.reading, progress.writing, cc.second_process([job] if is_large else []) as proofs:
+    with progress.reading, progress.writing, cc.second_process([job] if is_large(promise) else []) as proofs:
         size = progress.write(copier.lines(), file)
         if source and os.fstat(source.file.fileno()).st_size < source.size:  # growing is what a live one does
             raise cc.Refusal(f"{source.path} was cut off while it was read; nothing was written, try again")
@@ -1320,7 +1337,7 @@ def report_xml(found: cc.Found, conversation: cc.Conversation, copier: Copier, w
     """The report, in at most the bound: what can be left out comes last and goes first."""
     quote, identity, tally = cc.Quoter(options.show_secrets), copier.identity, copier.tally
     command, remark = resume_command(conversation, identity)
-    done = "Nothing was written." if options.dry_run else "The copy is written and proven."
+    done = "The copy is written and proven." if written.fresh else "Nothing was written."
     remarks = (lighter_ways(options, tally), SHARED_TITLE if identity.shares_title else "", f"Note: {remark}." if remark else "")
     state = "dry run, nothing was written" if options.dry_run else "written" if written.fresh else "was there already, not rewritten"
     head = quote.attributes({"id": identity.session, "source": identity.source, "title": cc.cut(identity.title, 60), "state": state})
