@@ -384,6 +384,13 @@ def test_up_to_a_turn_before_a_compaction(fork: Fork, place: Callable[..., Path]
     assert fork(place(case("55-*/session.jsonl")), "--up-to", "55000000-0000-4000-8000-000000000003").texts()[-1] == ("user", "kept question")
 
 
+@pytest.mark.parametrize(("options", "exchanges"), [(["--up-to", "2"], "6"), (["--last", "2"], "6"), (["--compact", "--keep-last", "1"], "7"), (["--up-to", "6", "--last", "2"], "6")])
+def test_exchanges_that_are_not_in_the_copy_are_counted(fork: Fork, place: Callable[..., Path], options: list[str], exchanges: str) -> None:
+    dropped = {one.get("kind"): one for one in fork(place(long_session()), *options).report.findall("dropped")}
+    assert dropped["exchanges"].get("count") == exchanges
+    assert int(dropped["exchanges"].get("context-tokens", "")) == pytest.approx(int(exchanges) * 2 * len(LONG) / 4, rel=0.01)
+
+
 def test_last_is_led_by_one_note(fork: Fork, place: Callable[..., Path]) -> None:
     copy = fork(place(long_session()), "--last", "2")
     note, *rest = copy.chain()

@@ -99,14 +99,13 @@ class Made(NamedTuple):
 class Plan(NamedTuple):
     """What the copy will hold, in order, and what of the source it comes from.
 
-    `said` are the records whose words must be in it; `untouched` the uuids of those that nothing may be cut from; `left_out` how many
-    exchanges were; `live` the uuids of what the source would send now, and `rest` those of these records that are not copied at all.
+    `said` are the records whose words must be in it; `untouched` the uuids of those that nothing may be cut from; `live` those of
+    what the source would send now, and `rest` those of these records that are not copied at all.
     """
 
     pieces: list[Union[Piece, Made]]
     said: list[cc.Record]
     untouched: frozenset[str]
-    left_out: int
     live: frozenset[str]
     rest: list[cc.Record]
 
@@ -814,13 +813,12 @@ def make_plan(conversation: cc.Conversation, options: argparse.Namespace, source
     kept = options.last if options.last is not None else options.keep_last if options.compact else None
     start = 0 if kept is None else start_of_last(records, kept)
     cut, near = records[:start], records[min(start, len(records) - 1)]
-    left_out = len(exchange_starts(cut))
     lead: list[Union[Piece, Made]] = []
     if cut and options.compact:
         shown = cc.mask if options.redact else str
         lead = compaction_of(cut, options.summary_text or summary_text(cut, numbers, source, options.summary_tokens, shown), near)
     elif cut:
-        lead = [note_of(left_out, source, near)]
+        lead = [note_of(len(exchange_starts(cut)), source, near)]
     said = carried(records[start:], options.exact, tally)
     whole_from = start_of_last(said, options.keep_last)
     pieces = lead + Pairing(said, numbers, whole_from, options.exact, tally).lay_out()
@@ -828,7 +826,7 @@ def make_plan(conversation: cc.Conversation, options: argparse.Namespace, source
     copied = {piece.record.uuid for piece in pieces if isinstance(piece, Piece)}
     rest = [record for record in conversation.live if record.uuid not in copied and is_carried(record, False)]
     untouched = frozenset(record.uuid for record in (said if options.exact else said[whole_from:]))
-    return Plan(pieces, said, untouched, left_out, live, rest)
+    return Plan(pieces, said, untouched, live, rest)
 
 
 def note_of(left_out: int, source: str, near: cc.Record) -> Made:
@@ -1407,8 +1405,8 @@ def measure_rest(plan: Plan, tally: Tally) -> None:
     """Count what the source would send and the copy does not hold at all."""
     sizes = [sent_size(record.fields()) for record in plan.rest]
     tally.before += sum(sizes)
-    if plan.left_out:
-        tally.drop("earlier exchanges", sum(sizes), plan.left_out)
+    if prompts := len(exchange_starts(plan.rest)):
+        tally.drop("exchanges", sum(sizes), prompts)
 
 
 def read_summary_file(options: argparse.Namespace) -> str:
