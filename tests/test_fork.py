@@ -312,8 +312,9 @@ def test_usage_says_what_the_copy_holds(fork: Fork, place: Callable[..., Path]) 
     held = [usage["input_tokens"] + usage["output_tokens"] for usage in usages]
     assert held == sorted(held) and 13_000 < held[0] < 15_000
     assert held[-1] - 13_000 == pytest.approx((5 * 2 * len(LONG) + 3 * 2 * 2_000) / 4, rel=0.01)
-    exact = [row["message"]["usage"]["input_tokens"] for row in fork(place(long_session()), "--exact").chain() if row["type"] == "assistant"]
-    assert set(exact) == {990_000}
+    for options, kept in (["--exact"], True), (["--exact", "--up-to", "7"], True), (["--exact", "--last", "2"], False):
+        exact = [row["message"]["usage"]["input_tokens"] for row in fork(place(long_session()), *options).chain() if row["type"] == "assistant"]
+        assert set(exact) == {990_000} if kept else max(exact) < 70_000
 
 
 def test_what_goes_from_a_row_that_is_not_cut_weighs_nothing(fork: Fork, place: Callable[..., Path]) -> None:

@@ -423,6 +423,7 @@ class Copier:
 
     def __init__(self, plan: Plan, identity: Identity, options: argparse.Namespace, tally: Tally) -> None:
         self.identity, self.options, self.tally, self.exact = identity, options, tally, options.exact
+        self.keeps_usage = options.exact and options.last is None  # of a conversation that begins where the source's does
         self.slimmer = Slimmer(identity.source, options.tool_chars, options.keep_images, tally)
         self.plan = plan
         self.parent: Optional[str] = None
@@ -542,7 +543,7 @@ class Copier:
         believes the old one."""
         message, before = cc.mapping(row.get("message")), self.tally.after
         self.tally.after += sent_size(row)
-        if row.get("type") == "assistant" and not self.exact and message.get("usage") is not None and message.get("model") != "<synthetic>":
+        if row.get("type") == "assistant" and not self.keeps_usage and message.get("usage") is not None and message.get("model") != "<synthetic>":
             if not self.answer or message.get("id") != self.answer:
                 self.answer, self.answer_from = cc.string(message.get("id")), before
             message["usage"] = {
