@@ -17,11 +17,9 @@ Python 3.9 or newer, standard library only. "Measured": on client 2.1.332.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
 import re
-import shlex
 import sys
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -52,7 +50,7 @@ MISSING = "[Tool result missing due to internal error]"  # the same for one in t
 UNREADABLE = "[This output is damaged in the session that this copy was made from, and is lost.]"
 PICTURES = ("image", "document")  # kinds of blocks
 PICTURE_HINT = "left out by cc-fork"
-PICTURE_NOTE = re.compile(r"\[image\] \([^()]*, left out by cc-fork\)")
+PICTURE_NOTE = r"\[image\] \([^()]*, left out by cc-fork\)"  # compiled where a picture went
 # fmt: off
 ANNOUNCED = frozenset((  # attachments that the client makes anew when they are missing, or that only its own records need (measured)
     "environment", "model", "date", "session_context", "remote_session_change", "deferred_tools_delta", "deferred_tools_record",
@@ -426,6 +424,7 @@ class Copier:
         self.keeps_usage = options.exact and options.last is None  # of a conversation that begins where the source's does
         self.slimmer = Slimmer(identity.source, options.tool_chars, options.keep_images, tally)
         self.plan = plan
+        self.shown: Callable[[Json], Json] = redacted if options.redact else dict
         self.parent: Optional[str] = None
         self.answer, self.answer_from = "", 0
         self.written: set[str] = set()
@@ -477,10 +476,6 @@ class Copier:
         row["forkedFrom"] = {"sessionId": self.identity.source, "messageUuid": piece.record.uuid}
         self.count(row)
         return self.placed(row)
-
-    def shown(self, fields: Json) -> Json:
-        """A record as it may be shown."""
-        return redacted(fields) if self.options.redact else fields
 
     def take_content(self, row: Json, piece: Piece) -> bool:
         """Put what is left of the content into the row; whether anything is."""
@@ -577,15 +572,18 @@ def stand_in(piece: Piece) -> Json:
 
 def as_prompt(row: Json) -> Json:
     """The row of a prompt that was typed while the agent worked, as if it had been typed after: with attachments it would be lost."""
+    kept = {key: row[key] for key in ("parentUuid", "isSidechain", "uuid", "timestamp", *PLACE_FIELDS) if key in row}
     prompt = cc.mapping(row.get("attachment")).get("prompt")
-    kept = {key: value for key, value in row.items() if key in PLACE_FIELDS}
-    head: Json = {"parentUuid": None, "isSidechain": False, "type": "user", "message": {"role": "user", "content": prompt}}
-    return {**head, "uuid": row["uuid"], "timestamp": row.get("timestamp"), "origin": {"kind": "human"}, **kept}
+    return {**kept, "type": "user", "message": {"role": "user", "content": prompt}, "origin": {"kind": "human"}}
 
 
 def fresh_uuid(*parts: str) -> str:
-    """A lower-case UUID v4 that the parts decide."""
-    digits = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+    """A lower-case UUID v4 that the parts decide, a random one without any."""
+    digits = os.urandom(16).hex()
+    if parts:
+        import hashlib  # takes 2 ms, which most copies do without
+
+        digits = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{'89ab'[int(digits[16], 16) % 4]}{digits[17:20]}-{digits[20:32]}"
 
 
@@ -1019,7 +1017,7 @@ def words(records: Sequence[cc.Record], shown: Callable[[str], str]) -> Words:
         is_prompt = record.kind != "assistant" and cc.prompt_of(record, loose) is not None
         prompts += is_prompt
         for text in map(shown, record.texts()):
-            said = ("assistant" if record.kind == "assistant" else "user", (PICTURE_NOTE.sub("", text) if PICTURE_HINT in text else text).strip())
+            said = ("assistant" if record.kind == "assistant" else "user", (re.sub(PICTURE_NOTE, "", text) if PICTURE_HINT in text else text).strip())
             if said[1] and (is_prompt or record.kind == "assistant"):
                 dialogue.append(said)
             elif said[1]:
@@ -1105,7 +1103,8 @@ def texts_of(result: cc.Result) -> list[str]:
         if cc.mapping(block).get("tool_use_id") == result.call_id and block.get("type") == "tool_result":
             content = block.get("content")
             texts = [cc.string(item.get("text")) for item in map(cc.mapping, cc.array(content)) if item.get("type") == "text"]
-            return [text for text in ([content] if isinstance(content, str) else texts) if not PICTURE_NOTE.fullmatch(text)]
+            found = [content] if isinstance(content, str) else texts
+            return [text for text in found if not (text.startswith("[image] (") and re.fullmatch(PICTURE_NOTE, text))]
     return []
 
 
@@ -1154,7 +1153,7 @@ def target_folder(conversation: cc.Conversation, into: Optional[str]) -> tuple[s
 def new_session(conversation: cc.Conversation, options: argparse.Namespace, source: str, title: str) -> str:
     """The id of the copy: random, or with --key decided by the salt, the options that shape the copy, and the source as it stands."""
     if options.key is None:
-        return fresh_uuid(os.urandom(16).hex())
+        return fresh_uuid()
     shaping = ("exact", "up_to", "last", "compact", "keep_last", "tool_chars", "keep_images", "summary_text", "summary_tokens", "into", "redact")
     chosen = json.dumps([getattr(options, name) for name in shaping])
     last = conversation.live[-1].uuid if conversation.live else ""
@@ -1328,6 +1327,8 @@ def resume_command(conversation: cc.Conversation, identity: Identity) -> tuple[s
         return command, f"{directory} is gone: --into DIR makes the copy a session of the directory where the project is now"
     if not directory or os.path.realpath(directory) == os.path.realpath("."):
         return command, ""
+    import shlex  # for a session of another directory
+
     moved = f"cd {shlex.quote(directory)} && {command}"
     return (moved, "") if len(moved) <= COMMAND_UNITS // 2 else (command, "to be run in the session's directory")
 
