@@ -424,7 +424,6 @@ class Copier:
         self.keeps_usage = options.exact and options.last is None  # of a conversation that begins where the source's does
         self.slimmer = Slimmer(identity.source, options.tool_chars, options.keep_images, tally)
         self.plan = plan
-        self.shown: Callable[[Json], Json] = redacted if options.redact else dict
         self.parent: Optional[str] = None
         self.answer, self.answer_from = "", 0
         self.written: set[str] = set()
@@ -444,7 +443,8 @@ class Copier:
 
     def made_row(self, made: Made) -> Json:
         """The row of something that the source does not have, in the place and at the time of the row near it."""
-        near = self.shown(made.near.fields())
+        near = made.near.fields()
+        near = redacted(near) if self.options.redact else near
         row: Json = {"parentUuid": None, "isSidechain": False, **made.fields, "uuid": fresh_uuid(self.identity.session, made.name, made.near.uuid)}
         row["timestamp"] = made.near.timestamp or "1970-01-01T00:00:00.000Z"
         row.update({key: near[key] for key in PLACE_FIELDS if key in near})
@@ -456,7 +456,7 @@ class Copier:
         fields = piece.record.fields() or stand_in(piece)
         if not piece.part and piece.record.uuid in self.plan.live:
             self.tally.before += sent_size(fields)
-        fields = self.shown(fields)
+        fields = redacted(fields) if self.options.redact else fields
         row: Json = {"parentUuid": None, "isSidechain": False, **{key: value for key, value in fields.items() if key not in OWN_FIELDS}}
         self.slimmer.turn = piece.turn
         if not self.exact and piece.record.queued and cc.prompt_of(piece.record):
