@@ -8,9 +8,11 @@ import json
 import os
 import re
 import shutil
+import signal
 import stat
 import subprocess
 import sys
+import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
@@ -310,8 +312,9 @@ def test_usage_says_what_the_copy_holds(fork: Fork, place: Callable[..., Path]) 
     held = [usage["input_tokens"] + usage["output_tokens"] for usage in usages]
     assert held == sorted(held) and 13_000 < held[0] < 15_000
     assert held[-1] - 13_000 == pytest.approx((5 * 2 * len(LONG) + 3 * 2 * 2_000) / 4, rel=0.01)
-    exact = [row["message"]["usage"]["input_tokens"] for row in fork(place(long_session()), "--exact").chain() if row["type"] == "assistant"]
-    assert set(exact) == {990_000}
+    for options, kept in (["--exact"], True), (["--exact", "--up-to", "7"], True), (["--exact", "--last", "2"], False):
+        exact = [row["message"]["usage"]["input_tokens"] for row in fork(place(long_session()), *options).chain() if row["type"] == "assistant"]
+        assert set(exact) == {990_000} if kept else max(exact) < 70_000
 
 
 def test_what_goes_from_a_row_that_is_not_cut_weighs_nothing(fork: Fork, place: Callable[..., Path]) -> None:
@@ -382,6 +385,13 @@ def test_up_to_a_turn_before_a_compaction(fork: Fork, place: Callable[..., Path]
     assert fork(place(case("55-*/session.jsonl")), "--up-to", "55000000-0000-4000-8000-000000000003").texts()[-1] == ("user", "kept question")
 
 
+@pytest.mark.parametrize(("options", "exchanges"), [(["--up-to", "2"], "6"), (["--last", "2"], "6"), (["--compact", "--keep-last", "1"], "7"), (["--up-to", "6", "--last", "2"], "6")])
+def test_exchanges_that_are_not_in_the_copy_are_counted(fork: Fork, place: Callable[..., Path], options: list[str], exchanges: str) -> None:
+    dropped = {one.get("kind"): one for one in fork(place(long_session()), *options).report.findall("dropped")}
+    assert dropped["exchanges"].get("count") == exchanges
+    assert int(dropped["exchanges"].get("context-tokens", "")) == pytest.approx(int(exchanges) * 2 * len(LONG) / 4, rel=0.01)
+
+
 def test_last_is_led_by_one_note(fork: Fork, place: Callable[..., Path]) -> None:
     copy = fork(place(long_session()), "--last", "2")
     note, *rest = copy.chain()
@@ -438,6 +448,13 @@ def test_an_own_text_stands_for_the_history(fork: Fork, place: Callable[..., Pat
     assert texts(fork(place(long_session()), "--summary", "-", "--keep-last", "1", stdin="Said - é".encode()).chain()[1]) == ["Said - é"]
 
 
+def test_a_letter_of_several_bytes_takes_its_share_of_the_tokens(fork: Fork, place: Callable[..., Path]) -> None:
+    given = rows_of(user("畑" * 9_000), agent(said("苗" * 900), call("t1", command="水" * 300)), result("t1", "土" * 300), user("go on"), agent(said("gone")))
+    text = texts(fork(place(given), "--compact", "--keep-last", "1").chain()[1])[0]
+    assert [7_900 < len(re.findall(r"畑.*畑", text)[0].encode()) <= 8_000, 500 < len(re.findall(r"苗.*苗", text)[0].encode()) <= 600] == [True, True]
+    assert [text.count("水"), text.count("土")] == [79, 45]  # of 60 and 35 tokens, 4 bytes each, less the mark
+
+
 # --- where and who ------------------------------------------------------------------------------------------------------
 
 
@@ -449,7 +466,8 @@ def test_the_same_fork_twice_with_a_key_is_the_same_file(fork: Fork, place: Call
     assert fork(source, "--key", "salt").path.read_bytes() == data
     stamp = first.path.stat().st_mtime_ns
     again = run_script(SCRIPT, "--file", source, "--key", "salt")
-    assert ET.fromstring(again.stdout).get("state") == "was there already, not rewritten" and first.path.stat().st_mtime_ns == stamp
+    report = ET.fromstring(again.stdout)
+    assert report.get("state") == "was there already, not rewritten" and report.findtext("notice", "").startswith("Nothing was written. ") and first.path.stat().st_mtime_ns == stamp
     assert fork(source, "--key", "other").path != first.path and fork(source, "--key", "salt", "--exact").path != first.path
 
 
@@ -578,6 +596,39 @@ def test_a_source_that_grows_while_it_is_forked(place: Callable[..., Path], tmp_
     copy = Path(ET.fromstring(done.stdout).findtext("file") or "")
     assert source.read_bytes() == whole and list(fork_faults(copy)) == []
     assert [texts(json.loads(line)) for line in copy.read_bytes().splitlines()[:-2]][-1] == [last]
+
+
+@pytest.mark.parametrize("way", [[], ["--exact"], ["--last", "2"], ["--compact", "--keep-last", "2"]], ids=" ".join)
+@pytest.mark.parametrize("where", ["ANSWER", "CALL", "done"])
+def test_an_answer_whose_line_is_damaged_keeps_what_can_be_read(fork: Fork, place: Callable[..., Path], where: str, way: list[str]) -> None:
+    """The line still links the chain; only its `usage` cannot be read."""
+    given = rows_of(user("dig"), agent(said("ANSWER")), user("more"), agent(call("t1", command="CALL")), result("t1", "holes"), agent(said("done"))).splitlines(True)
+    at = next(at for at, line in enumerate(given) if where.encode() in line)
+    given[at] = as_client(given[at]).replace(b'"usage":{', b'"usage":{!')
+    copy = fork(place(b"".join(given)), *way)
+    assert [text for _, text in copy.texts()][-4:] == ["dig", "ANSWER", "more", "done"] and copy.results() == {"t1": "holes"}
+    assert [block["input"] for block in copy.blocks("tool_use")] == [{"command": "CALL"}]
+
+
+def as_client(line: bytes) -> bytes:
+    """A row of an answer with its keys in the client's order."""
+    row = json.loads(line)
+    message = row.pop("message")
+    head = {"parentUuid": row.pop("parentUuid"), "isSidechain": False}
+    kind, uuid, timestamp = row.pop("type"), row.pop("uuid"), row.pop("timestamp")
+    return json.dumps({**head, "message": message, "type": kind, "uuid": uuid, "timestamp": timestamp, **row}, separators=(",", ":")).encode() + b"\n"
+
+
+@pytest.mark.parametrize("how, status", [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_fork_that_is_stopped_leaves_nothing(place: Callable[..., Path], tmp_path: Path, config: Path, how: signal.Signals, status: int) -> None:
+    source = place(long_session(100))
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": str(config)}
+    with subprocess.Popen([sys.executable, str(SCRIPT), "--file", str(source), "--exact"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as run:
+        while run.poll() is None and not list(source.parent.glob(".*.unfinished")):
+            time.sleep(0.001)
+        run.send_signal(how)
+        assert run.communicate() == (b"", b"") and run.returncode == status
+    assert list(source.parent.iterdir()) == [source]
 
 
 @pytest.mark.parametrize("options, message", [

@@ -183,6 +183,8 @@ def test_36_boundary_summary_and_preserved_rows_together(fork: Fork, place: Plac
 @pytest.mark.parametrize("options, said", [
     (["--up-to", "1"], ["dig the well", "hit bedrock at 9 m"]),
     (["--up-to", "2"], ["1. The well was dug.", "line the well", "lined"]),
+    (["--up-to", "36000000-0000-4000-8000-000000000003"], ["dig the well", "hit bedrock at 9 m"]),  # the boundaries themselves
+    (["--up-to", "36000000-0000-4000-8000-000000000007"], ["1. The well was dug.", "line the well", "lined"]),
     (["--up-to", "36000000-0000-4000-8000-000000000004"], ["1. The well was dug."]),
     (["--up-to", "36000000-0000-4000-8000-000000000008"], ["1. The well was dug and lined.", "line the well", "lined"]),
     (["--up-to", "2", "--last", "1"], ["1. The well was dug.", "line the well", "lined"]),

@@ -1529,9 +1529,11 @@ def live_records(transcript: Transcript) -> list[Record]:
 
 
 def live_at(conversation: Conversation, leaf: Record, limit: int) -> list[Record]:
-    """What the client would have sent when `leaf` was the last word and the file ended before its line `limit`."""
+    """What the client would have sent when `leaf` was the last word and the file ended before its line `limit`; of a boundary at that
+    line, what it took away."""
     chain = Chain(conversation.links, limit)
-    return chain.with_parallels(chain.walk(chain.end_of(leaf)))
+    end = (leaf.compaction and chain.compacted_leaf(leaf)) or leaf
+    return chain.with_parallels(chain.walk(chain.end_of(end)))
 
 
 def cut_into_exchanges(conversation: Conversation, live: set[str]) -> None:
@@ -2119,7 +2121,7 @@ def split_arguments(parser: Parser, text: str) -> list[str]:
 
 
 def serve(parser: Parser, job: Callable[[argparse.Namespace], str], argv: Optional[list[str]]) -> int:
-    """Run a skill's job and print its report. Returns the exit status: 0 done, 1 refused in one line."""
+    """Run a skill's job and print its report. Returns the exit status: 0 done, 1 refused in one line, 130 stopped by Ctrl-C."""
     gc.disable()  # one short run that makes few cycles: collecting costs a tenth of it and frees nothing
     try:
         options = parse_arguments(parser, sys.argv[1:] if argv is None else argv)
@@ -2129,6 +2131,8 @@ def serve(parser: Parser, job: Callable[[argparse.Namespace], str], argv: Option
         if not unwritten:
             write_complaint(f"{parser.prog}: {cut(' '.join(mask(clean(str(refusal))).split()), 1500)}\n")
         return 1
+    except KeyboardInterrupt:
+        return 130  # what a shell makes of it
     finally:
         gc.freeze()  # else the interpreter would look for circles in all of it once more before it ends
 

@@ -17,11 +17,9 @@ Python 3.9 or newer, standard library only. "Measured": on client 2.1.332.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
 import re
-import shlex
 import sys
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -52,7 +50,7 @@ MISSING = "[Tool result missing due to internal error]"  # the same for one in t
 UNREADABLE = "[This output is damaged in the session that this copy was made from, and is lost.]"
 PICTURES = ("image", "document")  # kinds of blocks
 PICTURE_HINT = "left out by cc-fork"
-PICTURE_NOTE = re.compile(r"\[image\] \([^()]*, left out by cc-fork\)")
+PICTURE_NOTE = r"\[image\] \([^()]*, left out by cc-fork\)"  # compiled where a picture went
 # fmt: off
 ANNOUNCED = frozenset((  # attachments that the client makes anew when they are missing, or that only its own records need (measured)
     "environment", "model", "date", "session_context", "remote_session_change", "deferred_tools_delta", "deferred_tools_record",
@@ -99,14 +97,13 @@ class Made(NamedTuple):
 class Plan(NamedTuple):
     """What the copy will hold, in order, and what of the source it comes from.
 
-    `said` are the records whose words must be in it; `untouched` the uuids of those that nothing may be cut from; `left_out` how many
-    exchanges were; `live` the uuids of what the source would send now, and `rest` those of these records that are not copied at all.
+    `said` are the records whose words must be in it; `untouched` the uuids of those that nothing may be cut from; `live` those of
+    what the source would send now, and `rest` those of these records that are not copied at all.
     """
 
     pieces: list[Union[Piece, Made]]
     said: list[cc.Record]
     untouched: frozenset[str]
-    left_out: int
     live: frozenset[str]
     rest: list[cc.Record]
 
@@ -176,7 +173,7 @@ def records_up_to(conversation: cc.Conversation, until: str) -> list[cc.Record]:
         named = next((record for record in conversation.links.main if record.uuid.lower() == until.lower()), None)
         if named is None:
             raise cc.Refusal(f"no record {until} in {conversation.transcript.path}; give a turn's number or the uuid of one of its records")
-        return cc.live_at(conversation, named, named.line + 1)
+        return cc.live_at(conversation, named, named.line + (named.compaction is None))  # without its summary it is no compaction
     last = max((exchange.n for exchange in conversation.exchanges), default=0)
     numbers = turn_numbers(conversation)
     turn = [record for record in conversation.happened if numbers[record.uuid] == int(until) and (is_turn(record) or cc.prompt_of(record))]
@@ -424,6 +421,7 @@ class Copier:
 
     def __init__(self, plan: Plan, identity: Identity, options: argparse.Namespace, tally: Tally) -> None:
         self.identity, self.options, self.tally, self.exact = identity, options, tally, options.exact
+        self.keeps_usage = options.exact and options.last is None  # of a conversation that begins where the source's does
         self.slimmer = Slimmer(identity.source, options.tool_chars, options.keep_images, tally)
         self.plan = plan
         self.parent: Optional[str] = None
@@ -445,7 +443,8 @@ class Copier:
 
     def made_row(self, made: Made) -> Json:
         """The row of something that the source does not have, in the place and at the time of the row near it."""
-        near = self.shown(made.near.fields())
+        near = made.near.fields()
+        near = redacted(near) if self.options.redact else near
         row: Json = {"parentUuid": None, "isSidechain": False, **made.fields, "uuid": fresh_uuid(self.identity.session, made.name, made.near.uuid)}
         row["timestamp"] = made.near.timestamp or "1970-01-01T00:00:00.000Z"
         row.update({key: near[key] for key in PLACE_FIELDS if key in near})
@@ -457,7 +456,7 @@ class Copier:
         fields = piece.record.fields() or stand_in(piece)
         if not piece.part and piece.record.uuid in self.plan.live:
             self.tally.before += sent_size(fields)
-        fields = self.shown(fields)
+        fields = redacted(fields) if self.options.redact else fields
         row: Json = {"parentUuid": None, "isSidechain": False, **{key: value for key, value in fields.items() if key not in OWN_FIELDS}}
         self.slimmer.turn = piece.turn
         if not self.exact and piece.record.queued and cc.prompt_of(piece.record):
@@ -477,10 +476,6 @@ class Copier:
         row["forkedFrom"] = {"sessionId": self.identity.source, "messageUuid": piece.record.uuid}
         self.count(row)
         return self.placed(row)
-
-    def shown(self, fields: Json) -> Json:
-        """A record as it may be shown."""
-        return redacted(fields) if self.options.redact else fields
 
     def take_content(self, row: Json, piece: Piece) -> bool:
         """Put what is left of the content into the row; whether anything is."""
@@ -543,7 +538,7 @@ class Copier:
         believes the old one."""
         message, before = cc.mapping(row.get("message")), self.tally.after
         self.tally.after += sent_size(row)
-        if row.get("type") == "assistant" and not self.exact and message.get("usage") is not None and message.get("model") != "<synthetic>":
+        if row.get("type") == "assistant" and not self.keeps_usage and message.get("usage") is not None and message.get("model") != "<synthetic>":
             if not self.answer or message.get("id") != self.answer:
                 self.answer, self.answer_from = cc.string(message.get("id")), before
             message["usage"] = {
@@ -564,24 +559,31 @@ class Copier:
 
 
 def stand_in(piece: Piece) -> Json:
-    """What is put for a line whose inside is damaged: its results are said to be lost, of anything else nothing is left."""
-    record = piece.record
-    content = [{"type": "tool_result", "tool_use_id": call, "content": UNREADABLE} for call in piece.ids.values()]
-    kept: Json = {"type": "user", "message": {"role": "user", "content": content}, "uuid": record.uuid, "timestamp": record.timestamp}
+    """What is put for a line whose inside is damaged: of an answer what could be read, of results that they are lost, of all else nothing."""
+    record, role = piece.record, "assistant" if piece.record.kind == "assistant" else "user"
+    content: list[Json] = [{"type": "tool_result", "tool_use_id": call, "content": UNREADABLE} for call in piece.ids.values()]
+    if role == "assistant":
+        content = [{"type": "text", "text": text} for text in record.texts()]
+        content += [{"type": "tool_use", "id": call.id, "name": call.name, "input": call.input or {}} for call in record.calls()]
+    message = {"id": record.message_id, "role": role, "content": content}
+    kept: Json = {"type": role, "message": message, "uuid": record.uuid, "timestamp": record.timestamp}
     return {**kept, "cwd": record.cwd, "gitBranch": record.branch}
 
 
 def as_prompt(row: Json) -> Json:
     """The row of a prompt that was typed while the agent worked, as if it had been typed after: with attachments it would be lost."""
+    kept = {key: row[key] for key in ("parentUuid", "isSidechain", "uuid", "timestamp", *PLACE_FIELDS) if key in row}
     prompt = cc.mapping(row.get("attachment")).get("prompt")
-    kept = {key: value for key, value in row.items() if key in PLACE_FIELDS}
-    head: Json = {"parentUuid": None, "isSidechain": False, "type": "user", "message": {"role": "user", "content": prompt}}
-    return {**head, "uuid": row["uuid"], "timestamp": row.get("timestamp"), "origin": {"kind": "human"}, **kept}
+    return {**kept, "type": "user", "message": {"role": "user", "content": prompt}, "origin": {"kind": "human"}}
 
 
 def fresh_uuid(*parts: str) -> str:
-    """A lower-case UUID v4 that the parts decide."""
-    digits = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+    """A lower-case UUID v4 that the parts decide, a random one without any."""
+    digits = os.urandom(16).hex()
+    if parts:
+        import hashlib  # takes 2 ms, which most copies do without
+
+        digits = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{'89ab'[int(digits[16], 16) % 4]}{digits[17:20]}-{digits[20:32]}"
 
 
@@ -678,6 +680,11 @@ def harness_said(text: str) -> Optional[Said]:
     return None if text.startswith(("<command-", "<local-command-", "Caveat:")) or not text.strip() else Said("Notice", text.strip())
 
 
+def cut_to(text: str, tokens: int, cut: Callable[[str, int], str] = cc.cut) -> str:
+    """A text cut to so many tokens, also where a letter takes several bytes."""
+    return cut(text, tokens * BYTES_PER_TOKEN * len(text) // max(text_size(text), 1))
+
+
 class Skeleton:
     """The turns of a conversation as text, each as loose or tight as it comes out; texts are masked where that is wanted."""
 
@@ -697,11 +704,11 @@ class Skeleton:
         """The lines of one turn."""
         when = f", {turn.when}" if caps.names and turn.when else ""
         if turn.prompt:
-            yield f"[{turn.n}{when}] User: {cc.cut(self.shown(turn.prompt), caps.prompt * BYTES_PER_TOKEN)}"
+            yield f"[{turn.n}{when}] User: {cut_to(self.shown(turn.prompt), caps.prompt)}"
         for part in turn.parts:
             if isinstance(part, Said):
                 if caps.reply:
-                    yield f"{part.role}: {cc.cut(self.shown(part.text), caps.reply * BYTES_PER_TOKEN)}"
+                    yield f"{part.role}: {cut_to(self.shown(part.text), caps.reply)}"
             elif caps.call:
                 yield self.call_line(part, caps)
         names = Counter(part.call.name for part in turn.parts if isinstance(part, cc.JoinedCall))
@@ -711,10 +718,10 @@ class Skeleton:
     def call_line(self, joined: cc.JoinedCall, caps: Caps) -> str:
         """A call on one line, and where there is room what came back."""
         told = joined.call.argument(*TELLING) or joined.call.argument(*cc.mapping(joined.call.input))
-        line = f"- {joined.call.name}: {cc.shortened(self.shown(told), caps.call * BYTES_PER_TOKEN)}"
+        line = f"- {joined.call.name}: {cut_to(self.shown(told), caps.call, cc.shortened)}"
         if not caps.result or not joined.result:
             return line
-        output = cc.shortened(self.shown(joined.result.read().text), caps.result * BYTES_PER_TOKEN)
+        output = cut_to(self.shown(joined.result.read().text), caps.result, cc.shortened)
         return f"{line} -> {'error: ' if joined.result.is_error else ''}{output}"
 
     def fitted(self, room: int) -> str:
@@ -805,13 +812,12 @@ def make_plan(conversation: cc.Conversation, options: argparse.Namespace, source
     kept = options.last if options.last is not None else options.keep_last if options.compact else None
     start = 0 if kept is None else start_of_last(records, kept)
     cut, near = records[:start], records[min(start, len(records) - 1)]
-    left_out = len(exchange_starts(cut))
     lead: list[Union[Piece, Made]] = []
     if cut and options.compact:
         shown = cc.mask if options.redact else str
         lead = compaction_of(cut, options.summary_text or summary_text(cut, numbers, source, options.summary_tokens, shown), near)
     elif cut:
-        lead = [note_of(left_out, source, near)]
+        lead = [note_of(len(exchange_starts(cut)), source, near)]
     said = carried(records[start:], options.exact, tally)
     whole_from = start_of_last(said, options.keep_last)
     pieces = lead + Pairing(said, numbers, whole_from, options.exact, tally).lay_out()
@@ -819,7 +825,7 @@ def make_plan(conversation: cc.Conversation, options: argparse.Namespace, source
     copied = {piece.record.uuid for piece in pieces if isinstance(piece, Piece)}
     rest = [record for record in conversation.live if record.uuid not in copied and is_carried(record, False)]
     untouched = frozenset(record.uuid for record in (said if options.exact else said[whole_from:]))
-    return Plan(pieces, said, untouched, left_out, live, rest)
+    return Plan(pieces, said, untouched, live, rest)
 
 
 def note_of(left_out: int, source: str, near: cc.Record) -> Made:
@@ -1011,7 +1017,7 @@ def words(records: Sequence[cc.Record], shown: Callable[[str], str]) -> Words:
         is_prompt = record.kind != "assistant" and cc.prompt_of(record, loose) is not None
         prompts += is_prompt
         for text in map(shown, record.texts()):
-            said = ("assistant" if record.kind == "assistant" else "user", (PICTURE_NOTE.sub("", text) if PICTURE_HINT in text else text).strip())
+            said = ("assistant" if record.kind == "assistant" else "user", (re.sub(PICTURE_NOTE, "", text) if PICTURE_HINT in text else text).strip())
             if said[1] and (is_prompt or record.kind == "assistant"):
                 dialogue.append(said)
             elif said[1]:
@@ -1097,7 +1103,8 @@ def texts_of(result: cc.Result) -> list[str]:
         if cc.mapping(block).get("tool_use_id") == result.call_id and block.get("type") == "tool_result":
             content = block.get("content")
             texts = [cc.string(item.get("text")) for item in map(cc.mapping, cc.array(content)) if item.get("type") == "text"]
-            return [text for text in ([content] if isinstance(content, str) else texts) if not PICTURE_NOTE.fullmatch(text)]
+            found = [content] if isinstance(content, str) else texts
+            return [text for text in found if not (text.startswith("[image] (") and re.fullmatch(PICTURE_NOTE, text))]
     return []
 
 
@@ -1146,7 +1153,7 @@ def target_folder(conversation: cc.Conversation, into: Optional[str]) -> tuple[s
 def new_session(conversation: cc.Conversation, options: argparse.Namespace, source: str, title: str) -> str:
     """The id of the copy: random, or with --key decided by the salt, the options that shape the copy, and the source as it stands."""
     if options.key is None:
-        return fresh_uuid(os.urandom(16).hex())
+        return fresh_uuid()
     shaping = ("exact", "up_to", "last", "compact", "keep_last", "tool_chars", "keep_images", "summary_text", "summary_tokens", "into", "redact")
     chosen = json.dumps([getattr(options, name) for name in shaping])
     last = conversation.live[-1].uuid if conversation.live else ""
@@ -1252,12 +1259,24 @@ class Written(NamedTuple):
     fresh: bool
 
 
+SPLIT_BYTES = 8 << 20  # of a source; from here on a second process saves more than it costs
+
+
+def is_large(promise: Promise) -> bool:
+    """Whether the copy is proven by a second process while this one writes it."""
+    return cc.can_split() and sum(record.size for record in promise.said) >= SPLIT_BYTES
+
+
 def make_copy(copier: Copier, promise: Promise, dry: bool) -> Written:
     """Write the copy under a name that is no session's, prove it, give it its name. Whatever fails leaves nothing behind."""
     path = copier.identity.path
     exists = os.path.lexists(path)
     folder = scratch_folder() if dry or exists else os.path.dirname(path)
     made, is_new = "", not os.path.isdir(folder)
+    if is_large(promise):  # then it takes long enough to be stopped
+        import signal
+
+        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         name = os.path.join(folder, f".{copier.identity.session}.{os.getpid()}.unfinished")  # not a session's, for the client
@@ -1268,7 +1287,7 @@ def make_copy(copier: Copier, promise: Promise, dry: bool) -> Written:
         fresh = not dry and not exists and link_into_place(made, path)
         return Written(size, proof, fresh)
     except OSError as error:
-        raise cc.Refusal(f"cannot write the copy in {folder}: {error.strerror or error}; nothing was written") from error
+        raise cc.Refusal(f"cannot write the copy in {folder}: {error.strerror or error}; nothing was written, mend it or give --into DIR") from error
     finally:
         if made and os.path.lexists(made):
             os.unlink(made)
@@ -1277,15 +1296,11 @@ def make_copy(copier: Copier, promise: Promise, dry: bool) -> Written:
                 os.rmdir(folder)
 
 
-SPLIT_BYTES = 8 << 20  # of a source; from here on a second process saves more than it costs
-
-
 def write_and_prove(copier: Copier, promise: Promise, path: str, file: IO[bytes]) -> tuple[int, str]:
     """Fill the file of that path; returns its size and what the proof found. Of a large source a second process proves it meanwhile."""
     progress, source = Progress(), promise.said[0].transcript if promise.said else None
     job = partial(prove, promise, path, progress)
-    is_large = cc.can_split() and sum(record.size for record in promise.said) >= SPLIT_BYTES
-    with progress.reading, progress.writing, cc.second_process([job] if is_large else []) as proofs:
+    with progress.reading, progress.writing, cc.second_process([job] if is_large(promise) else []) as proofs:
         size = progress.write(copier.lines(), file)
         if source and os.fstat(source.file.fileno()).st_size < source.size:  # growing is what a live one does
             raise cc.Refusal(f"{source.path} was cut off while it was read; nothing was written, try again")
@@ -1312,6 +1327,8 @@ def resume_command(conversation: cc.Conversation, identity: Identity) -> tuple[s
         return command, f"{directory} is gone: --into DIR makes the copy a session of the directory where the project is now"
     if not directory or os.path.realpath(directory) == os.path.realpath("."):
         return command, ""
+    import shlex  # for a session of another directory
+
     moved = f"cd {shlex.quote(directory)} && {command}"
     return (moved, "") if len(moved) <= COMMAND_UNITS // 2 else (command, "to be run in the session's directory")
 
@@ -1320,7 +1337,7 @@ def report_xml(found: cc.Found, conversation: cc.Conversation, copier: Copier, w
     """The report, in at most the bound: what can be left out comes last and goes first."""
     quote, identity, tally = cc.Quoter(options.show_secrets), copier.identity, copier.tally
     command, remark = resume_command(conversation, identity)
-    done = "Nothing was written." if options.dry_run else "The copy is written and proven."
+    done = "The copy is written and proven." if written.fresh else "Nothing was written."
     remarks = (lighter_ways(options, tally), SHARED_TITLE if identity.shares_title else "", f"Note: {remark}." if remark else "")
     state = "dry run, nothing was written" if options.dry_run else "written" if written.fresh else "was there already, not rewritten"
     head = quote.attributes({"id": identity.session, "source": identity.source, "title": cc.cut(identity.title, 60), "state": state})
@@ -1390,8 +1407,8 @@ def measure_rest(plan: Plan, tally: Tally) -> None:
     """Count what the source would send and the copy does not hold at all."""
     sizes = [sent_size(record.fields()) for record in plan.rest]
     tally.before += sum(sizes)
-    if plan.left_out:
-        tally.drop("earlier exchanges", sum(sizes), plan.left_out)
+    if prompts := len(exchange_starts(plan.rest)):
+        tally.drop("exchanges", sum(sizes), prompts)
 
 
 def read_summary_file(options: argparse.Namespace) -> str:
