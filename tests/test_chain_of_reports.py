@@ -98,7 +98,18 @@ def test_the_ledgers_command_runs_as_printed(tmp_path: Path, run_script: Run) ->
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/python3").symlink_to(sys.executable)
     done = subprocess.run(
-        ["sh", "-c", command.replace(" (or --turn N-M)", "").replace("WORDS", "answer")], capture_output=True, check=False,
-        env={**os.environ, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}"})
+        ["sh", "-c", command], capture_output=True, check=False, env={**os.environ, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}"})
     assert (done.returncode, done.stderr) == (0, b"")
-    assert b'matched="250"' in done.stdout
+    left = sorted(set(range(1, 251)) - {int(found.get("n", "")) for found in root.iter("exchange")})
+    assert 1 < left[0] < 10 and 240 < left[-1] < 250  # the first ones and the last ones are shown
+    assert f'turns="{left[0]}-{left[-1]}" of="250"'.encode() in done.stdout
+
+
+def test_a_session_that_began_from_a_report_keeps_what_was_asked_first(config: Path, run_script: Run) -> None:
+    made = Session()
+    for at, said in enumerate(["/cc-carryover:cc-compact last week", *(f"prompt {at}" for at in range(1, 30))]):
+        command = f"<command-name>{said.split()[0]}</command-name>\n<command-args>last week</command-args>" if not at else ""
+        made.row("user", command or said)
+        made.row("assistant", [{"type": "text", "text": f"answer {at} {'term ' * 60}"}])
+    root = ElementTree.fromstring(run_script(COMPACT, "--file", made.write(config), "--max-chars", "2000").stdout)
+    assert [found.findtext("user") for found in root.iter("exchange")] == ["prompt 1", "prompt 27", "prompt 28", "prompt 29"]

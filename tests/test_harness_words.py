@@ -153,6 +153,9 @@ def test_what_is_a_push(command: str, pushes: bool, report: Callable[[Session], 
     ("git commit -m \"$(cat <<'EOF'\nOil it\n\nEvery week.\nEOF\n)\" -q && git push -u origin HEAD 2>&1 | tail -3", "", False,
      [("commit", None, "Oil it"), ("push", None, "git push -u origin HEAD")]),
     ("git push origin \"$(git branch --show-current)\"; echo done", "", False, [("push", None, 'git push origin "$(git branch --show-current)"')]),
+    ("git push 2>&1 | tail -2", "error: failed to push some refs to 'github.com:ada/orchard'\nhint: fetch first", False, []),
+    ("gh pr merge 12 --squash && git pull", "", False, [("pull-request", None, "gh pr merge 12 --squash")]), ("gh pr view 12", "x/pull/12", False, []),
+    ("glab mr create --fill", "!7\n https://gitlab.com/ada/orchard/-/merge_requests/7", False, [("pull-request", None, "https://gitlab.com/ada/orchard/-/merge_requests/7")]),
 ])
 def test_what_git_did(command: str, output: str, failed: bool, expected: list[Any], report: Callable[[Session], ElementTree.Element]) -> None:
     session = Session()
@@ -165,6 +168,7 @@ def test_what_git_did(command: str, output: str, failed: bool, expected: list[An
     ("pytest -q", "pytest -q", []), ("pytest -q", "pytest -q -x", []), ("pytest -x tests 2>&1", "pytest tests -vv", []), ("npx playwright test", "FLAGS=off npx playwright test", []),
     ("pytest -q", "pytest -q tests/billing", ["pytest -q"]), ("make lint", "make test", ["make lint"]), ("cargo test", "cargo test --no-run", ["cargo test"]),
     ("pytest -k gate", "pytest", ["pytest -k gate"]),
+    ("make test", "cd /home/ada/orchard && make test", []), ("cd . && make test", "make test", []), ("cd gate && make", "cd latch && make", ["cd gate && make"]),
 ])
 def test_a_command_that_passed_later_is_no_problem(
     failing: str, passing: str, left: list[str], report: Callable[[Session], ElementTree.Element],
@@ -174,6 +178,63 @@ def test_a_command_that_passed_later_is_no_problem(
     session.call("Bash", {"command": failing}, "Exit code 1", failed=True)
     session.call("Bash", {"command": passing}, "ok")
     assert [found.findtext("command") for found in report(session).iter("problem")] == left
+
+
+def test_an_amended_commit_is_told_as_it_became_and_a_merge_is_told(report: Callable[[Session], ElementTree.Element]) -> None:
+    session = Session()
+    session.row("user", "commit it")
+    session.call("Bash", {"command": "git commit -m one"}, "[main abc1234] one")
+    session.call("Bash", {"command": "git commit --amend -m two"}, "[main abc1235] two", {"gitOperation": {"commit": {"sha": "abc1235", "kind": "amended"}}})
+    session.call("Bash", {"command": "git merge gate"}, "Fast-forward", {"gitOperation": {"branch": {"ref": "gate", "action": "merged"}}})
+    told = [(found.get("kind"), found.get("sha"), found.text) for found in report(session).iter("outcome")]
+    assert told == [("commit", "abc1235", "two"), ("merged", None, "gate")]
+
+
+@pytest.mark.parametrize(("status", "again", "left"), [
+    (None, "", ["make e2e"]), ("completed", "", []), ("failed", "", ["make e2e"]), ("failed", "make e2e", []), ("killed", "", ["make e2e"]),
+])
+def test_a_run_in_the_background_ends_as_its_notice_says(
+    status: Optional[str], again: str, left: list[str], report: Callable[[Session], ElementTree.Element],
+) -> None:
+    session = Session()
+    session.row("user", "run it")
+    session.call("Bash", {"command": "make e2e"}, "Exit code 2", failed=True)
+    session.call("Bash", {"command": "make e2e", "run_in_background": True}, "running with ID b1", failed=False)
+    if status:
+        call = f"toolu_{len(session.lines) - 2}"
+        words = f'<summary>Background command "e2e" {status}: port 8080</summary>'
+        notice = f"<task-notification>\n<tool-use-id>{call}</tool-use-id>\n<status>{status}</status>\n{words}\n</task-notification>"
+        session.row("user", notice, origin={"kind": "task-notification"})
+    if again:
+        session.call("Bash", {"command": again}, "ok")
+    found = list(report(session).iter("problem"))
+    assert [one.findtext("command") for one in found] == left
+    assert ("port 8080" in "".join(found[0].itertext()) if found else True) is (status != "killed" and bool(status) or not found)
+
+
+def test_a_run_that_was_refused_or_interrupted_has_not_passed(report: Callable[[Session], ElementTree.Element]) -> None:
+    session = Session()
+    session.row("user", "run it")
+    session.call("Bash", {"command": "make one"}, "Exit code 2", failed=True)
+    session.call("Bash", {"command": "make two"}, "Exit code 2", failed=True)
+    session.call("Bash", {"command": "make one"}, REFUSAL, "User rejected tool use", True)
+    session.call("Bash", {"command": "make two"}, "", {"stdout": "", "stderr": "", "interrupted": True}, False)
+    assert [found.findtext("command") for found in report(session).iter("problem")] == ["make one", "make two"]
+
+
+def test_a_tool_that_gave_nothing_but_errors_is_a_problem_and_all_are_counted(tmp_path: Path, run_script: Run) -> None:
+    session = Session()
+    session.row("user", "file it")
+    session.call("mcp__desk__create", {"title": "gate"}, "401: token expired", failed=True)
+    session.call("mcp__desk__list", {"title": "gate"}, "timed out", failed=True)
+    session.call("mcp__desk__list", {"title": "all"}, "none")
+    for at in range(15):
+        session.call("Bash", {"command": f"make {at}"}, "Exit code 2", failed=True)
+    session.call("mcp__desk__create", {"title": "latch"}, "401: token expired", failed=True)
+    root = ElementTree.fromstring(run_script(COMPACT, "--file", str(session.write(tmp_path))).stdout)
+    commands = ["make 11", "make 12", "make 13", "make 14", "mcp__desk__create: latch"]
+    assert [found.findtext("command") for found in root.iter("problem")] == commands
+    assert [found.get("shown") for found in root.iter("omitted")] == ["problems 5 of 16"]
 
 
 def test_the_whole_task_list_tells_of_tasks_made_before(report: Callable[[Session], ElementTree.Element]) -> None:

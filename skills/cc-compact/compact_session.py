@@ -16,7 +16,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import NamedTuple, Optional
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -135,6 +135,7 @@ class Facts(NamedTuple):
     outcomes: list[Entry]
     subagents: list[Entry]
     problems: list[Entry]
+    failing: int  # how many problems there are, shown or not
 
 
 def all_calls(conversation: cc.Conversation) -> list[tuple[cc.Exchange, cc.JoinedCall]]:
@@ -147,7 +148,9 @@ def gather_facts(conversation: cc.Conversation) -> Facts:
     calls = all_calls(conversation)
     tasks, done = open_tasks(calls)
     edits, changes = edited_files(calls)
-    return Facts(edits, changes, decisions(calls), tasks, done, outcomes(calls), subagents(conversation, calls), problems(calls))
+    notices = notices_by_call(conversation)
+    agents, failing = subagents(calls, notices), still_failing(calls, notices)
+    return Facts(edits, changes, decisions(calls), tasks, done, outcomes(calls), agents, problems(failing, notices), len(failing))
 
 
 def edited_files(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> tuple[list[Edits], dict[int, int]]:
@@ -282,7 +285,7 @@ COMMIT_LINE = r"(?m)^\[(?:detached HEAD|[^\s\]]+)(?: \([^)]*\))? ([0-9a-f]{7,40}
 
 def outcomes(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Entry]:
     """Commits, pushes and pull requests that succeeded, from the client's note of them, else from git's own words."""
-    found = []
+    found: list[Entry] = []
     for exchange, joined in calls:
         command = joined.call.argument("command") if joined.call.name == "Bash" else ""
         if joined.result is None or joined.denied or not re.search(r"\b(git|gh|hub|glab|jj)\b", command):
@@ -293,25 +296,31 @@ def outcomes(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Entry]:
         lines = re.findall(COMMIT_LINE, output.text)
         if not lines and not joined.failed and (commit or re.search(QUIET_COMMIT, bare_command(command))):
             lines = [(cc.string(commit.get("sha")), commit_message(command))]
+        if lines and found and found[-1].attributes["kind"] == "commit" and re.search(r"\bcommit\b.*\s--amend\b", bare_command(command)):
+            del found[-1]  # it is no more
         found += [Entry({"kind": "commit", "sha": sha}, message, exchange.n) for sha, message in lines]
         if joined.failed:  # what was committed before another command of the line failed is committed
             continue
-        if operation.get("push"):
-            push = cc.mapping(operation.get("push"))
+        push, branch = cc.mapping(operation.get("push")), cc.mapping(operation.get("branch"))
+        if branch:
+            found.append(Entry({"kind": branch.get("action")}, cc.string(branch.get("ref")), exchange.n))
+        if push:
             found.append(Entry({"kind": "push"}, cc.string(push.get("branch")) or command, exchange.n))
-        elif not operation.get("pr") and (pushed := push_in(command)) and "Everything up-to-date" not in output.text:
+        elif not request and (pushed := push_in(command)) and not re.search(NO_PUSH, output.text):
             found.append(Entry({"kind": "push"}, pushed, exchange.n))
         if request:
-            found.append(
-                Entry(
-                    {"kind": "pull-request", "number": request.get("number"), "action": request.get("action")},
-                    cc.string(request.get("url")),
-                    exchange.n,
-                )
-            )
-        elif "gh pr create" in command and (url := re.search(r"https://\S+/pull/\d+", output.text)):
-            found.append(Entry({"kind": "pull-request"}, url[0], exchange.n))
+            attributes = {"kind": "pull-request", "number": request.get("number"), "action": request.get("action")}
+            found.append(Entry(attributes, cc.string(request.get("url")), exchange.n))
+        elif asked := re.search(REQUEST, bare_command(command)):
+            url = re.search(r"https://\S+/(?:pull|merge_requests)/\d+", output.text)
+            if url or asked[1] != "create":
+                named = url[0] if url else command[asked.start() : asked.end()].strip()
+                found.append(Entry({"kind": "pull-request", "action": f"{asked[1]}d"}, named, exchange.n))
     return found
+
+
+NO_PUSH = r"(?m)Everything up-to-date|^error: failed to push|^fatal:"  # what a push says that a pipe made succeed
+REQUEST = r"\b(?:gh|glab)\s+(?:pr|mr)\s+(create|merge|close)\b[^|;&\n<>]*"
 
 
 QUIET_COMMIT = (
@@ -341,20 +350,21 @@ def commit_message(command: str) -> str:
     return next(filter(None, given.groups()), command) if given else command
 
 
-def subagents(conversation: cc.Conversation, calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Entry]:
+def notices_by_call(conversation: cc.Conversation) -> dict[str, str]:
+    """The last notice of how a call that ran in the background ended, by the call's id."""
+    notices = (notice for exchange in conversation.exchanges for notice in exchange.notices)
+    return {call[1]: notice for notice in notices if (call := re.search(r"<tool-use-id>(.*?)</tool-use-id>", notice))}
+
+
+def subagents(calls: list[tuple[cc.Exchange, cc.JoinedCall]], notices: dict[str, str]) -> list[Entry]:
     """What each sub-agent was asked, and its last words (of one in the background: those of its notice)."""
-    notices = {}
-    for exchange in conversation.exchanges:
-        for notice in exchange.notices:
-            call, words = re.search(r"<tool-use-id>(.*?)</tool-use-id>", notice), re.search(r"<result>(.*?)</result>", notice, re.S)
-            if call and words:
-                notices[call[1]] = words[1]
     found = []
     for exchange, joined in calls:
         if joined.call.name not in ("Agent", "Task"):
             continue
         asked = " -- ".join(filter(None, (joined.call.argument("description"), joined.call.argument("prompt"))))
-        said = notices.get(joined.call.id) or last_words(joined)
+        words = re.search(r"<result>(.*?)</result>", notices.get(joined.call.id, ""), re.S)
+        said = words[1] if words and words[1] else last_words(joined)
         found.append(Entry({"type": joined.call.argument("subagent_type")}, said, exchange.n, ("asked", asked)))
     return found
 
@@ -377,27 +387,52 @@ def last_words(joined: cc.JoinedCall) -> str:
 LOUDNESS = r"(?<=\s)(?:-(?:x|q+|s|v+|qx|xq|xv|vx)|--(?:verbose|quiet|silent)|2>&1)(?=\s|\Z)|\A(?:[A-Z_][A-Z0-9_]*=\S*\s+)+"
 
 
-def plain_command(command: str) -> str:
-    """What a command runs, on one line: without what only changes how much it says or after how many failures it stops, and
-    without the environment that was set for it. Two runs that differ in no more are runs of the same command."""
+def plain_command(command: str, directory: str) -> str:
+    """What a command runs, on one line: without what only changes how much it says or after how many failures it stops, without
+    the environment that was set for it, and without `cd` to the `directory` that it runs in anyway. Two runs that differ in no
+    more are runs of the same command."""
+    moves = re.match(r"\s*cd\s+([^\s;&|]+)\s*&&", command)
+    command = command[moves.end() :] if moves and settled(moves[1].strip("\"'"), directory) == directory else command
     return " ".join(re.sub(LOUDNESS, "", command.strip()).split())
 
 
-def problems(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Entry]:
-    """Commands that failed and did not pass later, the last one last."""
+def still_failing(calls: list[tuple[cc.Exchange, cc.JoinedCall]], notices: dict[str, str]) -> list[tuple[cc.Exchange, cc.JoinedCall]]:
+    """Commands that failed and did not pass later, and tools of MCP servers that gave nothing but errors since, the last one last.
+
+    A run that was refused or interrupted, or whose end in the background nobody knows, has neither failed nor passed.
+    """
     failing: dict[str, tuple[cc.Exchange, cc.JoinedCall]] = {}
     for exchange, joined in calls:
-        if joined.call.name != "Bash" or joined.result is None or not (failing or joined.failed):
+        name, notice = joined.call.name, notices.get(joined.call.id, "")
+        failed = joined.failed or "<status>failed</status>" in notice
+        if not (failing or failed) or joined.result is None or joined.result.record.denial or not (name == "Bash" or name.startswith("mcp__")):
             continue
-        command = plain_command(joined.call.argument("command"))
-        failing.pop(command, None)
-        if joined.failed and not joined.result.record.denial:
+        command = plain_command(joined.call.argument("command"), joined.record.cwd) if name == "Bash" else name
+        if failed or (command in failing and has_ended(joined, notice)):
+            failing.pop(command, None)
+        if failed:
             failing[command] = (exchange, joined)
+    return list(failing.values())
+
+
+def has_ended(joined: cc.JoinedCall, notice: str) -> bool:
+    """Whether a run that gave no error went on to its end."""
+    if cc.mapping(joined.call.input).get("run_in_background") is True:
+        return "<status>completed</status>" in notice
+    return joined.result is not None and joined.result.record.lone_value("interrupted") is not True
+
+
+PROBLEMS = 5  # the last ones; the rest are counted
+
+
+def problems(failing: list[tuple[cc.Exchange, cc.JoinedCall]], notices: dict[str, str]) -> list[Entry]:
+    """The last commands that still fail with their errors: of one in the background there is only what its notice says."""
     found = []
-    for exchange, joined in list(failing.values())[-12:]:
-        command = " ".join(joined.call.argument("command").split())
-        output = joined.result.read() if joined.result else cc.Output("", None)
-        found.append(Entry({}, telling_lines(output.text), exchange.n, ("command", command)))
+    for exchange, joined in failing[-PROBLEMS:]:
+        command = joined.call.argument("command") or describe_call(joined.call)
+        told = re.search(r"<summary>(.*?)</summary>", notices.get(joined.call.id, ""), re.S)
+        output = told[1] if told else joined.result.read().text if joined.result else ""
+        found.append(Entry({}, telling_lines(output), exchange.n, ("command", " ".join(command.split()))))
     return found
 
 
@@ -493,6 +528,11 @@ def weight(exchange: cc.Exchange, cue_strength: int, changed_lines: int) -> floa
     return cue_strength + 2.0 * (exchange.interrupted or refused) + (exchange.prompt.how == "queued") + min(changed_lines / MUCH_CHANGED, 3.5)
 
 
+def carries_on(exchange: cc.Exchange) -> bool:
+    """Whether the person asked for nothing but such a report as this one."""
+    return exchange.prompt.how == "command" and exchange.prompt.text.partition(" ")[0].endswith("cc-compact")
+
+
 class Choice(NamedTuple):
     """The exchanges shown: the first ones, the pivotal ones between, the last ones."""
 
@@ -579,7 +619,8 @@ class Layout:
         }
         spoken = [exchange for exchange in self.exchanges if exchange.n] or self.exchanges
         self.choice = choose(spoken, self.weights, options.first, options.middle, options.last)
-        self.needed = [*(spoken[:1] if options.first else []), *self.choice.last[-3:]]  # the intent, and most of what comes next
+        asked = [exchange for exchange in spoken if not carries_on(exchange)]
+        self.needed = [*(asked[:1] if options.first else []), *self.choice.last[-3:]]  # the intent, and most of what comes next
 
     def own_words(self, text: str, most: int) -> str:
         """A prompt with the long texts that were pasted into it told in brief, where it has more than `most` characters: its own
@@ -607,7 +648,7 @@ class Layout:
             self.file_section(),
             self.entries("outcomes", "outcome", facts.outcomes, 6, len(facts.outcomes), (40, 70, LINE_CHARS)),
             self.entries("subagents", "subagent", facts.subagents, 8, len(facts.subagents), (48, 140, options.maxlen)),
-            self.entries("problems", "problem", facts.problems[-5:], 3, len(facts.problems), (60, 140, options.maxlen)),
+            self.entries("problems", "problem", facts.problems, 3, facts.failing, (60, 140, options.maxlen)),
             self.compaction_section(),
             self.timeline_section(),
             self.call_section(),
@@ -969,17 +1010,25 @@ def in_quotes(path: str) -> str:
     return '"' + re.sub(r'["$`]' if os.sep == "\\" else r'["$`\\]', r"\\\g<0>", path) + '"'
 
 
-def detail_command(named: str) -> str:
-    """The command that finds what the report of a session left out: cc-query-chat's, spelled as the SKILL.md's rule lets it run;
+def detail_command(named: str, turns: str) -> str:
+    """The command that shows what the report of a session left out: cc-query-chat's, spelled as the SKILL.md's rule lets it run;
     this script's own where its folder was copied alone."""
     own = os.path.dirname(os.path.abspath(__file__))
     search = os.path.join(own, "..", "cc-query-chat", "query_session.py")
     if os.path.isfile(search):
-        return f'python3 {in_quotes(search)} {named} --keyword "WORDS" (or --turn N-M)'
+        return f"python3 {in_quotes(search)} {named} {turns}"
     return f'python3 {in_quotes(os.path.abspath(__file__))} {named} --max-chars 29000 --first 40 --middle 40 --last 40'
 
 
-def omitted(fitted: Iterable[cc.Fitted], level: Level, quote: cc.Quoter, most: int) -> str:
+def turns_left_out(fitted: list[cc.Fitted], level: Level) -> str:
+    """The option that names the exchanges from the first to the last one that is not shown, all where each is."""
+    shown = {int(n) for one in fitted for n in re.findall(r'<exchange n="(\d+)"', one.xml)}
+    told = [exchange.n for exchange in level.conversation.exchanges if exchange.n]
+    left = [n for n in told if n not in shown] or told
+    return f"--turn {left[0]}-{left[-1]}" if left else "--list"
+
+
+def omitted(fitted: list[cc.Fitted], level: Level, quote: cc.Quoter, most: int) -> str:
     """What was left out of which section, and the command that shows it, in at most `most` units."""
     parts = []
     for one in fitted:
@@ -988,11 +1037,11 @@ def omitted(fitted: Iterable[cc.Fitted], level: Level, quote: cc.Quoter, most: i
             parts.append(f"{name} {one.shown} of {one.section.total}")
     if not parts:
         return ""
-    head = quote.attributes({"shown": "; ".join(parts)})
+    head = quote.attributes({"shown": "; ".join(parts), "or": "--keyword WORDS"})
     identifier = level.conversation.transcript.id
     known = cc.UUID.fullmatch(identifier) and any(os.path.abspath(level.path).startswith(root + os.sep) for root in cc.projects_roots())
     named = f"--id {identifier}" if known else f"--file {in_quotes(os.path.abspath(level.path))}"
-    command = detail_command(named)
+    command = detail_command(named, turns_left_out(fitted, level))
     ledger = cc.element("omitted", head, quote.line(command, COMMAND_CHARS)) + "\n"
     fits = cc.utf16_length(command) <= COMMAND_CHARS and cc.utf16_length(ledger) <= most
     return ledger if fits else cc.element("omitted", head, "") + "\n"
@@ -1012,7 +1061,7 @@ def level_xml(level: Level, depth: int, room: int, options: argparse.Namespace, 
     sections = Layout(level, options, quote, now).sections()
     longest = omitted([cc.Fitted(section, "", 0) for section in sections], level, quote, most)
     whole = longest.endswith("</omitted>\n")  # without its command, a ledger that names fewer sections can be the longer one
-    left -= min(cc.utf16_length(longest) + len("000") * len(sections), most) if whole else most
+    left -= min(cc.utf16_length(longest) + len("000") * (len(sections) + 3), most) if whole else most  # counts and turns grow
     for section in sections if depth else ():
         section.items = [item._replace(rank=max(item.rank, 0)) for item in section.items]
     fitted = cc.lay_out(sections, left)
