@@ -48,56 +48,62 @@ def cue_pattern(opening: str, anywhere: str) -> re.Pattern[str]:
     It reads lower case with ". " before it, and begins with a literal blank: so it is tried between words only, which makes it fast.
     "n't" stands for "nt" as well: many type no apostrophes.
     """
-    steering = rf" (?:(?<=[.!?:;,)(*•-] )(?:(?:{OPENERS})\b[,.:!]? )*(?:{opening})|{anywhere})\b"
+    steering = rf" (?:(?<=[.!?:;,)(*-] )(?:(?:{OPENERS})\b[,.:!]? )*(?:{opening})|{anywhere})\b"
     return re.compile(steering.replace("n't", "n'?t"))
 
 
 # One idea to a line. Said to the agent, not in passing: "the valve never sticks", "it must be the valve", "no idea" steer nothing.
 RULE = cue_pattern(
     r"(?:never|do not|don't)(?! (?:mind|you(?! dare)|we|they|i|know|think|see|seen|worry|care|get|understand)\b)|always|no matter"
-    r"|whatever you do|make sure|be careful|only|avoid|keep(?! going)|without|refrain|no (?:new|more|other|\w+ (?:in|on|to|from))"
+    r"|whatever you do|make sure|be careful|only|avoid|keep(?! going)|without|refrain|no (?:new|more|other|[\w.-]+ (?:in|on|to|from|for|against))"
     r"|no (?!idea|clue|problem|worries)[\w-]+(?: [\w-]+)? (?:please|pls)|leave (?:the|that|this|it|them|those|these|my|our)"
     r"|immer(?! noch| wieder)|nur(?! so\b| mal\b| kurz| eine frage)|nie(?! gesehen| gehört)|il faut(?! voir)|toujours(?! pas)|siempre|sólo|solo"
-    r"|stick to|ask me|hands off"
+    r"|stick to|ask (?:me|first|before)|hands off|treat|remember (?:that|to)|(?:stay|keep) (?:away|off|out)"
     r"|from (?:now|here) on|under no circumstances",
-    r"(?:you|we|they|everything|everyone|nobody|nothing|anything) (?:(?:should|must|may|can|shall|have to|has to) )?never(?! know)"
-    r"|(?:you|we|they|everything|everyone) (?:(?:should|must|shall|have to) )?always(?! had)|nobody|every [^.,;]{1,30} (?:needs|gets|has)"
-    r"|must(?:n't| not| never| always| stay| keep| remain)|(?<!it )(?<!that )(?<!this )(?<!there )must (?!have|not)\w+"
+    r"(?:you|we|they|everyone|(?:any|every|no)thing) (?:can )?(?:never(?! know)|always(?! had))"
+    r"|(?:should|must|shall|to) (?:never|always|only|not(?! work))|may never|(?:you|we) may not|nobody|every [^.,;?]{1,30} (?:needs|gets|has|should)"
+    r"|(?<!do )all [^.,;?]{1,30} (?:need|must|should)|my (?:okay|ok|approval|permission)|(?:please|pls) (?:not|only|be|keep|leave)"
+    r"|must(?:n't| stay| keep| remain)|(?<!it )(?<!that )(?<!this )(?<!there )must (?!have|not)\w+"
     r"|(?:has|have|needs?) to (?:be|stay|remain|keep)|important that|at all times"
-    r"|(?:may|should|shall|ought to|can|is|are) not(?: to)? be|(?:can't|cannot|shouldn't) be"
-    r"|(?:should|may|shall) never|(?:you|we) (?:may|should|shall) not|(?<!why )shouldn't (?!it|that|this|we|i|you|they|there)\w+"
+    r"|(?:can|is|are) not(?: to)? be|(?:can't|cannot) be"
+    r"|should be (?!a\b|fine|ok|enough|easy|good|work|able|done|it|all|there|possible|safe)\w+"
+    r"|(?<!why )shouldn't (?!it|that|this|we|i|you|they|there)\w+"
     r"|(?<!does )(?<!do )(?<!did )(?<!will )(?<!would )(?:it|they|those|these|the [\w-]+) (?:has|have|needs?) to(?! do with)"
-    r"|we (?:do not|don't) (?:do|use|want|need|ship|touch|allow|commit|mock)|needs? an? [\w-]+ not"
-    r"|(?<!if )(?<!not )(?<!read )only(?=[.,;:!)]|$)|(?:but|just|please|pls) leave (?:the|that|this|it|them|those|these|my|our)"
-    r"|(?<!it )(?<!they )(?<!you )keep (?:the|its|their|our) (?:old|same|current|existing)"
-    r"|i (?:do not|don't|never|only) (?:want|like)|(?:is|are|stays?) (?:forbidden|off limits|not allowed|frozen)"
+    r"|we (?:do not|don't) (?!know|have|see|think|get|care|mind)\w+|needs? an? [\w-]+ not"
+    r"|(?<!if )(?<!not )(?<!read )only(?=[.,;:!)]|$)|(?:but|just) leave (?:the|it|that|my|our)"
+    r"|(?<!it )(?<!they )(?<!you )keep \w+ (?:old|same|current|existing)"
+    r"|i (?:do not|don't|never|only) (?:want|like)|i(?:'d like| want) (?:you to|every|all)|everything (?:except|but)"
+    r"|(?:is|are|stays?|we're|you're|that's) (?:forbidden|off limits|off the table|frozen|not allowed|not negotiable)|everywhere(?=[.,;!]|$)"
     r"|leave [^.,;]{1,40} (?:alone|untouched)|as (?:it|they) (?:is|are)"
     r"|niemals|auf keinen fall|darf(?:st)? nicht|dürfen nicht|jamais|il ne faut pas|nunca|jamás|no debes"
     r"|bitte (?:nichts?|keine?[nrms]?|nie|immer|nur)|nicht (?:löschen|ändern|anfassen|entfernen|umbenennen|benutzen|verwenden|committen|pushen)"
-    r"|(?:drin|stehen|so|unverändert) lassen|lass(?:t|en sie)? [^.,;]{1,30} (?:in ruhe|stehen|drin)|surtout pas"
-    r"|ne (?:touche|change|supprime|modifie|mets|fais|utilise)[sz]? (?:pas|rien|plus)|no (?:toques|cambies|borres|uses|hagas|modifiques)|hay que",
+    r"|(?:drin|stehen|so|unverändert) lassen|lass\w* [^.,;]{1,30} (?:in ruhe|stehen|drin)|surtout pas"
+    r"|ne (?!sais|vois)\w+ (?:pas|rien|plus)|no (?:toques|cambies|borres|uses|hagas|modifiques)|hay que",
 )
 CORRECTION = cue_pattern(
-    r"no(?=[,.:;!-]|$| (?:no|not|don't|that|this|it|the|use|take|i|we|you)\b)|nope|nah|oops|nein|non|falsch|stop|wait|hold on|actually|rather"
-    r"|not (?!sure|yet|bad|only|really|urgent|a\b|now)\w+|undo|revert|restore|put [^.,;]{1,40} back"
+    r"no(?=[,.:;!-]|$| (?:no|not|don't|that|this|it|the|use|take|i|we|you)\b)|nope|nah|oops|nein|non|falsch|stop|wait|hold o(?:n|ff)|forget|actually"
+    r"|rather|not (?!sure|yet|bad|only|really|urgent|a\b|now)\w+|almost(?=[,.:;-])|undo|revert|restore|get rid of|start over"
+    r"|you (?!mention|ask|suggest|propos|finish|fix|explain|need)\w+ed\b|put [^.,;]{1,40} back"
     r"|(?:put|move|use|write|add|call|name|take) (?:[^.,;]|\.\w){1,60} (?<!if )(?<!or )(?<!why )not(?! (?:sure|yet)\b)",
     r"(?<!what is )(?<!what's )(?<!went )wrong(?! or)|(?:didn't|doesn't|does not|did not) work"
-    r"|still (?:not|fail(?:s|ing)|broken|wrong|missing|the (?:old|wrong)|too)|(?:is|are) still with(?! (?:me|us)\b)"
+    r"|still (?:not|fail(?:s|ing)|broken|wrong|missing|the (?:old|wrong)|too|red|(?:ha|do|is)\w*n't)"
+    r"|i still (?:get|see)|changed my mind|(?:is|are) still with(?! (?:me|us)\b)"
     r"|(?:the )?other way (?:round|around)|why (?:are|did|do|would|have) you(?! (?:think|ask|say|suggest|recommend|prefer|choose|want|need|sure)\b)"
-    r"|(?:that|this|it)(?:'s| is| was|) ?(?:not|isn't|wasn't) (?:what|right|how|correct|the|my|it)|not what i"
+    r"|(?:that|this|it)(?:'s| is| was|) ?(?:(?:not|isn't|wasn't) (?:what|right|how|correct|the|my|it)|backwards)|not what i"
     r"|i (?:just |already )?(?:said|told you|meant|wanted|asked for)|i (?:didn't|did not|never) (?:ask|say|said|mean|want)|instead|supposed to"
-    r"|you (?:forgot|missed|misread|misunderstood|broke|ignored|removed|deleted|got)|(?:that|this|it) (?:just )?broke"
+    r"|you (?:forgot|missed|misread|misunderstood|broke|ignored|removed|deleted|got|dropped|mixed)|(?:that|this|it) (?:just )?broke"
     r"|undo (?:that|this|it|the)|(?:bring|change|roll) [^.,;]{1,30} back|go back to"
     r"|stattdessen|das ist falsch|so nicht|immer noch (?:nicht|kaputt|falsch)|au lieu de|c'est faux|pas comme ça|toujours pas"
     r"|en lugar de|en vez de|así no",
 )
 CHOICE = cue_pattern(
     r"take(?! (?:a|care|into|over)\b)|pick(?! up)|choose|prefer|we (?:take|pick|choose)|we'll (?:use|go|take)"
-    r"|yes to|lets (?:go (?:with|for)|use|take|keep|stick|do|try)|[^.,;:]{1,30} it is(?=\.|$)|wir nehmen|nehmen wir|on prend|prenons|vamos con",
-    r"let(?:'s| us) (?:go (?:with|for)|use|take|keep|stick|do|try)|(?:go|stick|stay|ahead) with|go for"
+    r"|yes to|[a-d](?=\.?$)|both(?=[.,!]|$| please)|lets (?:go (?:with|for)|use|take|keep|stick|do|try)"
+    r"|[^.,;:]{1,30} it is(?=\.|$)|(?!ok|what|and|see|talk|well|back|until|bye)[\w-]+ then(?=\.|$)|wir nehmen|nehmen wir|on prend|prenons|vamos con",
+    r"let(?:'s| us) (?:go (?:with|for|the)|not|use|take|keep|stick|do|try)|(?:go|stick|stay|ahead) with|go for"
     r"|i(?:'d| would)? (?:prefer|rather|choose|pick|say)|i (?:chose|picked|decided)|decided|settled? on|agreed|sounds good"
     r"|option [a-d1-9]|the (?:first|second|third|last|other|latter|former) (?:one|option|variant|way|approach)"
-    r"|(?:is|like [^.,;]{1,30}) (?:better|more)|lieber|je préfère|prefiero",
+    r"|(?:is|like [^.,;]{1,30}) (?:better|more|nicer|cleaner|fine for)|can live with|lieber|je préfère|prefiero",
 )
 CUE_CHARS = 4_000  # of a prompt's line, how much is searched for them; what follows is mostly pasted
 
@@ -477,7 +483,7 @@ class Cue(NamedTuple):
 
 def cue(line: str) -> Cue:
     """The strongest cue in the head of a prompt's line."""
-    said = f". {line[:CUE_CHARS].lower()}".replace("’", "'")
+    said = f". {line[:CUE_CHARS].lower()}".replace("’", "'").replace("•", "*")
     for strength, pattern in ((3, RULE), (3, CORRECTION), (2, CHOICE)):
         if found := pattern.search(said):
             return Cue(strength, found.end() - 2)
