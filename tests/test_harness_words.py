@@ -117,6 +117,37 @@ def test_an_answer_with_a_note_of_the_persons_own(report: Callable[[Session], El
     assert [found.text for found in report(session).iter("decision")] == ["East, West <- Which rows?; not before Sunday <- Which rows?"]
 
 
+ASKED = {"questions": [{"question": "Which wood?", "options": [{"label": "oak"}, {"label": "pine"}]}]}
+CLARIFY = "The user wants to clarify these questions.\n    This means they may have more.\n\n    Questions asked:\n- \"Which wood?\"\n  Answer: oak"
+APPROVED = "User has approved your plan. You can now start coding.\n\n## Approved Plan (edited by user):\n1. rake"
+
+
+@pytest.mark.parametrize(("name", "given", "said", "detail", "failed", "decisions"), [
+    ("AskUserQuestion", ASKED, "The user responded: ash", {"answers": {}, "response": "ash"}, False, [("answer", "ash")]),
+    ("AskUserQuestion", ASKED, "x", {"answers": {"Which wood?": "oak"}, "response": "but dry"}, False, [("answer", "oak <- Which wood?; but dry")]),
+    ("AskUserQuestion", ASKED, "x", {"answers": {"Which wood?": "(notes only)"}, "annotations": {"Which wood?": {"notes": "ask Ada"}}}, False,
+     [("answer", "ask Ada <- Which wood?")]),
+    ("AskUserQuestion", ASKED, "No response after 60s", {"answers": {"Which wood?": "oak"}, "afkTimeoutMs": 60_000}, False,
+     [("question-without-answer", "Which wood?")]),
+    ("AskUserQuestion", ASKED, "The user did not answer the questions.", {"answers": {}}, False, [("question-without-answer", "Which wood?")]),
+    ("AskUserQuestion", ASKED, f"{REFUSAL} To tell you how to proceed, the user said:\n{CLARIFY}", "User rejected tool use", True,
+     [("refused", '- "Which wood?" Answer: oak -- AskUserQuestion: Which wood?')]),
+    ("AskUserQuestion", ASKED, "<tool_use_error>fewer than 2 options</tool_use_error>", "Error: fewer", True, []),
+    ("ExitPlanMode", {"plan": "1. cut"}, "<tool_use_error>You are not in plan mode.</tool_use_error>", "Error: no", True, []),
+    ("ExitPlanMode", {"plan": "1. cut"}, APPROVED, None, None, [("plan-approved", "1. rake")]),
+    ("ExitPlanMode", {"plan": "1. cut"}, APPROVED, {"plan": "1. rake leaves"}, None, [("plan-approved", "1. rake leaves")]),
+    ("ExitPlanMode", {}, f"{REFUSAL} STOP", "User rejected tool use", True, [("plan-refused", "ExitPlanMode")]),
+])
+def test_what_the_person_decided(
+    name: str, given: Any, said: str, detail: Any, failed: Optional[bool], decisions: list[tuple[str, str]],
+    report: Callable[[Session], ElementTree.Element],
+) -> None:
+    session = Session()
+    session.row("user", "build it")
+    session.call(name, given, said, detail, failed)
+    assert [(found.get("kind"), found.text) for found in report(session).iter("decision")] == decisions
+
+
 def test_tasks_are_known_by_the_number_that_the_result_names(report: Callable[[Session], ElementTree.Element]) -> None:
     session = Session()
     session.row("user", "plan the harvest")

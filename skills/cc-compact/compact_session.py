@@ -208,9 +208,18 @@ def line_count(text: str) -> int:
 
 
 def refusal_reason(text: str) -> str:
-    """What the person said when refusing a call, empty where nothing."""
-    said = re.search(r"user said:?\s*(.*)", text, re.I | re.S)
+    """What the person said when refusing a call, empty where nothing; without the client's words where questions are to be made clear."""
+    said = re.search(r"user said:?\s*(?:The user wants to clarify.*?Questions asked:\s*)?(.*)", text, re.I | re.S)
     return said[1].partition("\n\nNote:")[0].strip() if said else ""
+
+
+def answers_given(detail: dict[str, object]) -> str:
+    """What the person answered and noted, each before its question, and what was typed instead of a choice; empty where nothing."""
+    answers, notes = cc.mapping(detail.get("answers")).items(), cc.mapping(detail.get("annotations")).items()
+    said = [(answer if isinstance(answer, str) else ", ".join(map(str, cc.array(answer))), question) for question, answer in answers]
+    said += [(cc.string(cc.mapping(given).get("notes")), question) for question, given in notes]
+    parts = [f"{answer} <- {question}" for answer, question in said if answer not in ("", "(notes only)")]
+    return "; ".join(filter(None, [*parts, cc.string(detail.get("response"))]))
 
 
 WAITING = {"AskUserQuestion": "question-without-answer", "ExitPlanMode": "plan-without-answer"}  # calls that wait for the person
@@ -228,30 +237,23 @@ def decisions(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Entry]:
             continue
         output = result.read()
         if joined.denied:
-            what = joined.call.argument("plan") if name == "ExitPlanMode" else describe_call(joined.call)
+            what = (name == "ExitPlanMode" and joined.call.argument("plan")) or describe_call(joined.call)
             reason = refusal_reason(output.text)
             kind = "plan-refused" if name == "ExitPlanMode" else "refused"
             found.append(Entry({"kind": kind, "tool": name}, f"{reason} -- {what}" if reason else what, exchange.n))
+        elif joined.failed:  # a plan that a tool error or a rule stopped was never shown to the person
+            if name == "ExitPlanMode" and not result.record.denial and not output.text.startswith(cc.FAILED):
+                why = refusal_reason(output.text) or output.text
+                found.append(Entry({"kind": "plan-refused", "tool": name}, f"{why} -- {joined.call.argument('plan')}", exchange.n))
         elif name == "AskUserQuestion":
-            answers = cc.mapping(cc.mapping(output.detail).get("answers"))
-            text = "; ".join(
-                f"{answer if isinstance(answer, str) else ', '.join(map(str, cc.array(answer)))} <- {question}"
-                for question, answer in answers.items()
-            )
-            notes = cc.mapping(cc.mapping(output.detail).get("annotations")).items()
-            added = [f"{note} <- {question}" for question, given in notes if (note := cc.string(cc.mapping(given).get("notes")))]
-            found.append(Entry({"kind": "answer"}, "; ".join(filter(None, [text or output.text, *added])), exchange.n))
-        elif not joined.failed:
-            plan = cc.string(cc.mapping(output.detail).get("plan")) or joined.call.argument("plan")
-            found.append(Entry({"kind": "plan-approved"}, plan or output.text, exchange.n))
+            detail = cc.mapping(output.detail)
+            away = detail.get("afkTimeoutMs") or output.text == "The user did not answer the questions."  # then the agent went on alone
+            said = asked_questions(joined.call) if away else answers_given(detail) or output.text
+            found.append(Entry({"kind": WAITING[name] if away else "answer"}, said, exchange.n))
         else:
-            found.append(
-                Entry(
-                    {"kind": "plan-refused", "tool": name},
-                    f"{refusal_reason(output.text) or output.text} -- {joined.call.argument('plan')}",
-                    exchange.n,
-                )
-            )
+            told = re.search(r"\n## Approved Plan[^\n]*:\n(.*)", output.text, re.S)  # as the person left it
+            plan = cc.string(cc.mapping(output.detail).get("plan")) or (told[1] if told else joined.call.argument("plan"))
+            found.append(Entry({"kind": "plan-approved"}, plan or output.text, exchange.n))
     return found
 
 
