@@ -365,14 +365,15 @@ def notices_by_call(conversation: cc.Conversation) -> dict[str, str]:
 
 
 def subagents(calls: list[tuple[cc.Exchange, cc.JoinedCall]], notices: dict[str, str]) -> list[Entry]:
-    """What each sub-agent was asked, and its last words (of one in the background: those of its notice)."""
+    """What each sub-agent was asked, and its last words (of one in the background: those of its notice, or how that says it ended)."""
     found = []
     for exchange, joined in calls:
-        if joined.call.name not in ("Agent", "Task"):
+        if joined.call.name not in ("Agent", "Task") or joined.denied:
             continue
         asked = " -- ".join(filter(None, (joined.call.argument("description"), joined.call.argument("prompt"))))
-        words = re.search(r"<result>(.*?)</result>", notices.get(joined.call.id, ""), re.S)
-        said = words[1] if words and words[1] else last_words(joined)
+        notice = notices.get(joined.call.id, "")
+        words = re.search(r"<result>(.+?)</result>", notice, re.S) or re.search(r"<summary>(.+?)</summary>", notice, re.S)
+        said = words[1] if words else last_words(joined)
         found.append(Entry({"type": joined.call.argument("subagent_type")}, said, exchange.n, ("asked", asked)))
     return found
 
