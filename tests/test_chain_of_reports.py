@@ -113,3 +113,16 @@ def test_a_session_that_began_from_a_report_keeps_what_was_asked_first(config: P
         made.row("assistant", [{"type": "text", "text": f"answer {at} {'term ' * 60}"}])
     root = ElementTree.fromstring(run_script(COMPACT, "--file", made.write(config), "--max-chars", "2000").stdout)
     assert [found.findtext("user") for found in root.iter("exchange")] == ["prompt 1", "prompt 27", "prompt 28", "prompt 29"]
+
+
+def test_the_last_message_is_whole_where_there_is_room_and_a_cut_has_its_command(tmp_path: Path, run_script: Run) -> None:
+    made, review = Session(), " ".join(f"word{at}" for at in range(2_000))
+    made.row("user", "review it")
+    made.row("assistant", [{"type": "text", "text": review}])
+    path = made.write(tmp_path)
+    whole = ElementTree.fromstring(run_script(COMPACT, "--file", path).stdout)
+    assert (whole.findtext(".//final-agent-message"), whole.find(".//omitted")) == (review, None)
+    short = ElementTree.fromstring(run_script(COMPACT, "--file", path, "--max-chars", "6000").stdout)
+    assert "characters, cut …]" in (short.findtext(".//final-agent-message") or "")
+    (omitted,) = short.iter("omitted")
+    assert (omitted.get("shown"), omitted.get("texts-cut"), (omitted.text or "")[-11:]) == (None, "1", " --turn 1-1")

@@ -30,7 +30,6 @@ LAST_CALLS = 10  # calls shown with their output; the rest are counted
 FINAL_HINT = 80  # of the last answer, what is said in its exchange
 NEEDED_REPLY = 150  # of the answers to the first prompt and the last ones this much stays: where things stood is no use without them
 BEFORE_CHARS = 120  # of the answer before a short pivotal prompt, which says little without it
-FINAL_CHARS = 6_000  # the last answer is shown in full up to here
 SUMMARY_CHARS = 4_000  # the client's own summary says again what the rest of the report says
 LINE_CHARS = 240  # a one-line entry
 EDITORS = frozenset(("Edit", "Write", "MultiEdit", "NotebookEdit"))
@@ -812,13 +811,13 @@ class Layout:
     def final_section(self) -> cc.Section:
         """The agent's last message, in full where it fits."""
         exchange, text = final_answer(self.exchanges)
-        items = [cc.Item(-50, self.quote.quotation(text, FINAL_CHARS).escaped)] if exchange else []
+        items = [cc.Item(-50, self.quote.quotation(text, self.options.max_chars).escaped)] if exchange else []
         return cc.Section(
             "final-agent-message",
             self.quote.attributes({"n": exchange.n, "ts": clock(exchange.last.timestamp)}) if exchange else "",
             items,
             2,
-            (60, 300, FINAL_CHARS),
+            (60, 300, self.options.max_chars),
             len(items),
         )
 
@@ -1037,16 +1036,21 @@ def turns_left_out(fitted: list[cc.Fitted], level: Level) -> str:
     return f"--turn {left[0]}-{left[-1]}" if left else "--list"
 
 
+CUT_MARK = r" \[… [\d,]+ characters, cut …\] "
+
+
 def omitted(fitted: list[cc.Fitted], level: Level, quote: cc.Quoter, most: int) -> str:
-    """What was left out of which section, and the command that shows it, in at most `most` units."""
+    """What was left out of which section, else how many texts were cut, and the command that shows it, in at most `most` units."""
     parts = []
     for one in fitted:
         if one.section.total > one.shown:
             name = one.section.name + (f"/{found[1]}" if (found := re.search(r'section="(\w+)"', one.section.attributes)) else "")
             parts.append(f"{name} {one.shown} of {one.section.total}")
-    if not parts:
+    cuts = sum(len(re.findall(CUT_MARK, one.xml)) for one in fitted)
+    if not parts and not cuts:
         return ""
-    head = quote.attributes({"shown": "; ".join(parts), "or": "--keyword WORDS"})
+    left_out: dict[str, object] = {"shown": "; ".join(parts)} if parts else {"texts-cut": cuts}
+    head = quote.attributes({**left_out, "or": "--keyword WORDS"})
     identifier = level.conversation.transcript.id
     known = cc.UUID.fullmatch(identifier) and any(os.path.abspath(level.path).startswith(root + os.sep) for root in cc.projects_roots())
     named = f"--id {identifier}" if known else f"--file {in_quotes(os.path.abspath(level.path))}"
