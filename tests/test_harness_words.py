@@ -199,7 +199,7 @@ def test_what_git_did(command: str, output: str, failed: bool, expected: list[An
     ("pytest -q", "pytest -q", []), ("pytest -q", "pytest -q -x", []), ("pytest -x tests 2>&1", "pytest tests -vv", []), ("npx playwright test", "FLAGS=off npx playwright test", []),
     ("pytest -q", "pytest -q tests/billing", ["pytest -q"]), ("make lint", "make test", ["make lint"]), ("cargo test", "cargo test --no-run", ["cargo test"]),
     ("pytest -k gate", "pytest", ["pytest -k gate"]),
-    ("make test", "cd /home/ada/orchard && make test", []), ("cd . && make test", "make test", []), ("cd gate && make", "cd latch && make", ["cd gate && make"]),
+    ("make test", "cd /home/ada/orchard && make test", []), ("npm test", "npm test -- --silent", []), ("cd . && make test", "make test", []), ("cd gate && make", "cd latch && make", ["cd gate && make"]),
 ])
 def test_a_command_that_passed_later_is_no_problem(
     failing: str, passing: str, left: list[str], report: Callable[[Session], ElementTree.Element],
@@ -217,8 +217,10 @@ def test_an_amended_commit_is_told_as_it_became_and_a_merge_is_told(report: Call
     session.call("Bash", {"command": "git commit -m one"}, "[main abc1234] one")
     session.call("Bash", {"command": "git commit --amend -m two"}, "[main abc1235] two", {"gitOperation": {"commit": {"sha": "abc1235", "kind": "amended"}}})
     session.call("Bash", {"command": "git merge gate"}, "Fast-forward", {"gitOperation": {"branch": {"ref": "gate", "action": "merged"}}})
+    session.call("Bash", {"command": "git commit -m three"}, "[main abc1236] three")
+    session.call("Bash", {"command": "git commit --amend --no-edit -q"}, "", {"gitOperation": {"commit": {"sha": "abc1237", "kind": "amended"}}})
     told = [(found.get("kind"), found.get("sha"), found.text) for found in report(session).iter("outcome")]
-    assert told == [("commit", "abc1235", "two"), ("merged", None, "gate")]
+    assert told == [("commit", "abc1235", "two"), ("merged", None, "gate"), ("commit", "abc1237", "three")]
 
 
 @pytest.mark.parametrize(("status", "again", "left"), [

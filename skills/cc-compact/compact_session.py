@@ -304,7 +304,8 @@ def outcomes(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Entry]:
         if not lines and not joined.failed and (commit or re.search(QUIET_COMMIT, bare_command(command))):
             lines = [(cc.string(commit.get("sha")), commit_message(command))]
         if lines and found and found[-1].attributes["kind"] == "commit" and re.search(r"\bcommit\b.*\s--amend\b", bare_command(command)):
-            del found[-1]  # it is no more
+            before = found.pop()  # it is no more; its message is, unless there is another one
+            lines = [(sha, before.text if message == command else message) for sha, message in lines]
         found += [Entry({"kind": "commit", "sha": sha}, message, exchange.n) for sha, message in lines]
         if joined.failed:  # what was committed before another command of the line failed is committed
             continue
@@ -401,7 +402,7 @@ def plain_command(command: str, directory: str) -> str:
     more are runs of the same command."""
     moves = re.match(r"\s*cd\s+([^\s;&|]+)\s*&&", command)
     command = command[moves.end() :] if moves and settled(moves[1].strip("\"'"), directory) == directory else command
-    return " ".join(re.sub(LOUDNESS, "", command.strip()).split())
+    return " ".join(re.sub(LOUDNESS, "", command.strip()).split()).removesuffix(" --")
 
 
 def still_failing(calls: list[tuple[cc.Exchange, cc.JoinedCall]], notices: dict[str, str]) -> list[tuple[cc.Exchange, cc.JoinedCall]]:
