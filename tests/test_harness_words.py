@@ -314,6 +314,17 @@ def test_what_waits_for_the_person(
     assert [(found.get("kind"), found.text) for found in parsed.iter("decision")] == ([] if interrupted else decision)
 
 
+def test_an_exchange_in_which_the_person_chose_is_pivotal(report: Callable[[Session], ElementTree.Element]) -> None:
+    session = Session()
+    for at in range(25):
+        session.row("user", f"step {at}")
+        if at == 9:
+            session.call("AskUserQuestion", ASKED, "x", {"answers": {"Which wood?": "oak"}})
+        session.row("assistant", [{"type": "text", "text": f"answer {at}"}])
+    (pivotal,) = (found for found in report(session).iter("exchanges") if found.get("section") == "pivotal")
+    assert [found.findtext("user") for found in pivotal] == ["step 9"]
+
+
 def test_a_short_choice_stands_with_what_it_answers(report: Callable[[Session], ElementTree.Element]) -> None:
     session = Session()
     for at in range(24):

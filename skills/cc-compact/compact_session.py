@@ -534,7 +534,9 @@ MUCH_CHANGED = 20  # changed lines that weigh as much as one point; a rule weigh
 def weight(exchange: cc.Exchange, cue_strength: int, changed_lines: int) -> float:
     """How much an exchange matters between the first and the last ones."""
     refused = any(joined.denied for joined in exchange.calls)
-    return cue_strength + 2.0 * (exchange.interrupted or refused) + (exchange.prompt.how == "queued") + min(changed_lines / MUCH_CHANGED, 3.5)
+    chose = any(joined.call.name in WAITING and not joined.failed for joined in exchange.calls)
+    steers = cue_strength + 2.0 * (exchange.interrupted or refused) + chose + (exchange.prompt.how == "queued")
+    return steers + min(changed_lines / MUCH_CHANGED, 3.5)
 
 
 def carries_on(exchange: cc.Exchange) -> bool:
