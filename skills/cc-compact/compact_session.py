@@ -372,7 +372,7 @@ def subagents(calls: list[tuple[cc.Exchange, cc.JoinedCall]], notices: dict[str,
             continue
         asked = " -- ".join(filter(None, (joined.call.argument("description"), joined.call.argument("prompt"))))
         notice = notices.get(joined.call.id, "")
-        words = re.search(r"<result>(.+?)</result>", notice, re.S) or re.search(r"<summary>(.+?)</summary>", notice, re.S)
+        words = notice and (re.search(r"<result>(.+?)</result>", notice, re.S) or re.search(r"<summary>(.+?)</summary>", notice, re.S))
         said = words[1] if words else last_words(joined)
         found.append(Entry({"type": joined.call.argument("subagent_type")}, said, exchange.n, ("asked", asked)))
     return found
@@ -412,9 +412,12 @@ def still_failing(calls: list[tuple[cc.Exchange, cc.JoinedCall]], notices: dict[
     """
     failing: dict[str, tuple[cc.Exchange, cc.JoinedCall]] = {}
     for exchange, joined in calls:
-        name, notice = joined.call.name, notices.get(joined.call.id, "")
-        failed = joined.failed or "<status>failed</status>" in notice
-        if not (failing or failed) or joined.result is None or joined.result.record.denial or not (name == "Bash" or name.startswith("mcp__")):
+        name = joined.call.name
+        if joined.result is None or joined.result.record.denial or not (name == "Bash" or name.startswith("mcp__")):
+            continue
+        notice = notices.get(joined.call.id, "")
+        failed = joined.result.is_error or "<status>failed</status>" in notice
+        if not (failing or failed):
             continue
         command = plain_command(joined.call.argument("command"), joined.record.cwd) if name == "Bash" else name
         if failed or (command in failing and has_ended(joined, notice)):
@@ -531,12 +534,13 @@ MUCH_SAID = 4_000  # a prompt longer than that brought material with it, and wei
 MUCH_CHANGED = 20  # changed lines that weigh as much as one point; a rule weighs three
 
 
-def weight(exchange: cc.Exchange, cue_strength: int, changed_lines: int) -> float:
+DECIDED = {"refused": 2.0, "plan-refused": 2.0, "answer": 1.0, "plan-approved": 1.0}  # what a decision of the person weighs
+
+
+def weight(exchange: cc.Exchange, cue_strength: int, decided: float, changed_lines: int) -> float:
     """How much an exchange matters between the first and the last ones."""
-    refused = any(joined.denied for joined in exchange.calls)
-    chose = any(joined.call.name in WAITING and not joined.failed for joined in exchange.calls)
-    steers = cue_strength + 2.0 * (exchange.interrupted or refused) + chose + (exchange.prompt.how == "queued")
-    return steers + min(changed_lines / MUCH_CHANGED, 3.5)
+    decided = 2.0 if exchange.interrupted else decided
+    return cue_strength + decided + (exchange.prompt.how == "queued") + min(changed_lines / MUCH_CHANGED, 3.5)
 
 
 def carries_on(exchange: cc.Exchange) -> bool:
@@ -622,11 +626,11 @@ class Layout:
             for exchange in self.exchanges
         }
         self.cues = {n: cue(line) for n, line in self.lines.items()}
+        decided = {entry.n: DECIDED.get(str(entry.attributes["kind"]), 0.0) for entry in level.facts.decisions}
         self.weights = {
-            exchange.n: weight(
-                exchange, self.cues[exchange.n].strength + (len(self.lines[exchange.n]) > MUCH_SAID), level.facts.changes.get(exchange.n, 0)
-            )
+            n: weight(exchange, self.cues[n].strength + (len(self.lines[n]) > MUCH_SAID), decided.get(n, 0.0), level.facts.changes.get(n, 0))
             for exchange in self.exchanges
+            for n in (exchange.n,)
         }
         spoken = [exchange for exchange in self.exchanges if exchange.n] or self.exchanges
         self.choice = choose(spoken, self.weights, options.first, options.middle, options.last)
