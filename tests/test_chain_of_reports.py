@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 from conftest import ROOT
-from test_harness_words import Session
+from test_harness_words import SESSION, Session
 
 COMPACT = ROOT / "skills/cc-compact/compact_session.py"
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
@@ -59,6 +59,20 @@ def test_an_ancestor_that_is_gone_is_named(chain: Path, run_script: Run) -> None
     assert [str(found.get("id"))[0] for found in root.iter("session")] == ["a", "b"]
     assert root.get("ancestor-not-found") == "cccc0000-0000-4000-8000-000000000001"
     assert root.get("chars") == str(len(done.stdout.decode("utf-8")))
+
+
+@pytest.mark.parametrize(("command", "shown"), [
+    ('python3 "/my skills/cc-compact/compact_session.py" the plan', ["e", "d"]), ("python3 -I /x/compact_session.py --latest", ["e", "d"]),
+    ("cat compact_session.py report.xml", ["e"]),
+])
+def test_a_call_of_the_script_leads_to_the_ancestor(command: str, shown: list[str], chain: Path, run_script: Run) -> None:
+    made = Session()
+    made.row("user", "go on with the plan")
+    made.call("Bash", {"command": command}, run_script(COMPACT, "--id", NAMES["d"]).stdout.decode("utf-8"))
+    session = NAMES["d"].replace("d", "e")
+    (chain / f"{session}.jsonl").write_text("\n".join(made.lines).replace(SESSION, session) + "\n", encoding="utf-8")
+    root = ElementTree.fromstring(run_script(COMPACT, "--id", session).stdout)
+    assert [str(found.get("id"))[0] for found in root.iter("session")] == shown
 
 
 def test_the_first_prompt_of_a_short_session_stays(tmp_path: Path, run_script: Run) -> None:

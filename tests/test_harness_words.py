@@ -344,6 +344,20 @@ def test_lines_of_a_new_file_and_the_words_of_an_agent(report: Callable[[Session
     assert [found.find("asked").tail for found in xml.iter("subagent")] == ["There are 7."]  # type: ignore[union-attr]
 
 
+def test_prompts_in_a_row_are_answered_together(report: Callable[[Session], ElementTree.Element]) -> None:
+    session = Session()
+    for at in range(2):
+        session.row("user", f"prompt {at}")
+    session.row("assistant", [{"type": "text", "text": "both done"}])
+    session.row("user", "prompt 2")
+    session.row("assistant", [{"type": "text", "text": "API Error: 529"}], isApiErrorMessage=True)
+    session.row("user", "prompt 3")
+    session.row("assistant", [{"type": "text", "text": "done"}])
+    session.row("user", "prompt 4")
+    left = [found.findtext("user") for found in report(session).iter("exchange") if found.find("no-answer") is not None]
+    assert left == ["prompt 2", "prompt 4"]
+
+
 def test_an_error_after_the_agents_words_is_how_it_ended(report: Callable[[Session], ElementTree.Element]) -> None:
     session = Session()
     session.row("user", "paint the gate")

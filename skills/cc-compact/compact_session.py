@@ -777,6 +777,8 @@ class Layout:
         opening, final = self.quote.quotation(replies[0] if replies[1:] else "", most), self.quote.quotation(replies[-1], most)
         said, shell = self.quote.quotation(self.own_words(exchange.prompt.text, most), most), self.quote.quotation(exchange.shell_output, most)
         needed = exchange in self.needed
+        # A prompt that another one follows at once is answered with that one, unless an error came between.
+        unanswered = exchange.errors or (exchange is self.exchanges[-1] and not exchange.shell_output and not exchange.interrupted)
         asked = self.words_before(exchange)
         follows = exchange is final_answer(self.exchanges)[0] and len(final.text) > FINAL_HINT  # the last message is shown in full
         head, calls = self.exchange_attributes(exchange), self.quote.attributes({"calls": call_counts(exchange)})
@@ -792,7 +794,7 @@ class Layout:
             agent = cc.shortened(final.text, FINAL_HINT) if follows else "\n".join(filter(None, parts))
             reply = cc.element("agent", calls, agent.translate(cc.XML_ESCAPES))
             if not final.text and not exchange.calls:
-                reply = "" if shell.text or exchange.interrupted else "<no-answer/>"
+                reply = "<no-answer/>" if unanswered else ""
             before = cc.element("agent-before", "", asked.translate(cc.XML_ESCAPES)) if asked and cap >= BEFORE_CHARS else ""
             return cc.element("exchange", head, before + (user if said.text else "") + (shell_output if shell.text else "") + reply) + "\n"
 
@@ -975,7 +977,7 @@ def parent_session(conversation: cc.Conversation) -> Optional[str]:
         command = joined.call.argument("command") if joined.call.name == "Bash" else ""
         if "compact_session.py" not in command or joined.result is None or joined.failed:
             continue
-        if not re.search(r"python3?\S*\s+(-\S+\s+)*[\"']?\S*compact_session\.py", command):
+        if not re.search(r"python3?\S*\s+(-\S+\s+)*([\"'][^\"']*|\S*)compact_session\.py", command):
             continue
         report = re.match(OWN_REPORT, joined.result.read().text.lstrip())
         named = re.search(OWN_COMMAND, command)
