@@ -55,8 +55,9 @@ def cue_pattern(opening: str, anywhere: str) -> re.Pattern[str]:
 RULE = cue_pattern(
     r"(?:never|do not|don't)(?! (?:mind|you(?! dare)|we|they|i|know|think|see|seen|worry|care|get|understand)\b)|always|no matter"
     r"|whatever you do|make sure|be careful|only|avoid|keep(?! going)|without|refrain|no (?:new|more|other|[\w.-]+ (?:in|on|to|from|for|against))"
-    r"|no (?!idea|clue|problem|worries)[\w-]+(?: [\w-]+)? (?:please|pls)|leave (?:the|that|this|it|them|those|these|my|our)"
-    r"|immer(?! noch| wieder)|nur(?! so\b| mal\b| kurz| eine frage)|nie(?! gesehen| gehört)|il faut(?! voir)|toujours(?! pas)|siempre|sólo|solo"
+    r"|no (?!idea|clue|problem|worries|luck|errors|changes|output|tests)[\w-]+(?: (?!yet)[\w-]+)?(?: please| pls|(?=[.,;!]|$))"
+    r"|leave (?:the|that|this|it|them|those|these|my|our)|immer(?! noch| wieder)|kein\w*(?! (?:ahnung|problem|plan|thema))"
+    r"|nur(?! so\b| mal\b| kurz| eine frage)|nie(?! gesehen| gehört)|il faut(?! voir)|toujours(?! pas)|siempre|sólo|solo"
     r"|stick to|ask (?:me|first|before)|hands off|treat|remember (?:that|to)|(?:stay|keep) (?:away|off|out)"
     r"|from (?:now|here) on|under no circumstances",
     r"(?:you|we|they|everyone|(?:any|every|no)thing) (?:can )?(?:never(?! know)|always(?! had))"
@@ -74,7 +75,7 @@ RULE = cue_pattern(
     r"|i (?:do not|don't|never|only) (?:want|like)|i(?:'d like| want) (?:you to|every|all)|everything (?:except|but)"
     r"|(?:is|are|stays?|we're|you're|that's) (?:forbidden|off limits|off the table|frozen|not allowed|not negotiable)|everywhere(?=[.,;!]|$)"
     r"|leave [^.,;]{1,40} (?:alone|untouched)|as (?:it|they) (?:is|are)"
-    r"|niemals|auf keinen fall|darf(?:st)? nicht|dürfen nicht|jamais|il ne faut pas|nunca|jamás|no debes"
+    r"|niemals|auf keinen fall|(?:darf|dürfen|will|soll|sollen) (?:nicht|kein\w*|nie)|muss immer|jamais|il ne faut pas|nunca|jamás|no debes"
     r"|bitte (?:nichts?|keine?[nrms]?|nie|immer|nur)|nicht (?:löschen|ändern|anfassen|entfernen|umbenennen|benutzen|verwenden|committen|pushen)"
     r"|(?:drin|stehen|so|unverändert) lassen|lass\w* [^.,;]{1,30} (?:in ruhe|stehen|drin)|surtout pas"
     r"|ne (?!sais|vois)\w+ (?:pas|rien|plus)|no (?:toques|cambies|borres|uses|hagas|modifiques)|hay que",
@@ -97,11 +98,11 @@ CORRECTION = cue_pattern(
 )
 CHOICE = cue_pattern(
     r"take(?! (?:a|care|into|over)\b)|pick(?! up)|choose|prefer|we (?:take|pick|choose)|we'll (?:use|go|take)"
-    r"|yes to|[a-d](?=\.?$)|both(?=[.,!]|$| please)|lets (?:go (?:with|for)|use|take|keep|stick|do|try)"
+    r"|yes to|skip|drop|ship it|[a-d](?=\.?$)|both(?=[.,!]|$| please)|lets (?:go (?:with|for)|use|take|keep|stick|do|try)"
     r"|[^.,;:]{1,30} it is(?=\.|$)|(?!ok|what|and|see|talk|well|back|until|bye)[\w-]+ then(?=\.|$)|wir nehmen|nehmen wir|on prend|prenons|vamos con",
     r"let(?:'s| us) (?:go (?:with|for|the)|not|use|take|keep|stick|do|try)|(?:go|stick|stay|ahead) with|go for"
     r"|i(?:'d| would)? (?:prefer|rather|choose|pick|say)|i (?:chose|picked|decided)|decided|settled? on|agreed|sounds good"
-    r"|option [a-d1-9]|the (?:first|second|third|last|other|latter|former) (?:one|option|variant|way|approach)"
+    r"|option [a-d1-9]|the (?:first|second|third|last|other) (?:one|option|variant|way|approach)|the (?:latter|former)"
     r"|(?:is|like [^.,;]{1,30}) (?:better|more|nicer|cleaner|fine for)|can live with|lieber|je préfère|prefiero",
 )
 CUE_CHARS = 4_000  # of a prompt's line, how much is searched for them; what follows is mostly pasted
