@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 from conftest import ROOT
-from test_harness_words import Session
+from test_harness_words import SESSION, Session
 
 COMPACT = ROOT / "skills/cc-compact/compact_session.py"
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
@@ -61,6 +61,20 @@ def test_an_ancestor_that_is_gone_is_named(chain: Path, run_script: Run) -> None
     assert root.get("chars") == str(len(done.stdout.decode("utf-8")))
 
 
+@pytest.mark.parametrize(("command", "shown"), [
+    ('python3 "/my skills/cc-compact/compact_session.py" the plan', ["e", "d"]), ("python3 -I /x/compact_session.py --latest", ["e", "d"]),
+    ("cat compact_session.py report.xml", ["e"]),
+])
+def test_a_call_of_the_script_leads_to_the_ancestor(command: str, shown: list[str], chain: Path, run_script: Run) -> None:
+    made = Session()
+    made.row("user", "go on with the plan")
+    made.call("Bash", {"command": command}, run_script(COMPACT, "--id", NAMES["d"]).stdout.decode("utf-8"))
+    session = NAMES["d"].replace("d", "e")
+    (chain / f"{session}.jsonl").write_text("\n".join(made.lines).replace(SESSION, session) + "\n", encoding="utf-8")
+    root = ElementTree.fromstring(run_script(COMPACT, "--id", session).stdout)
+    assert [str(found.get("id"))[0] for found in root.iter("session")] == shown
+
+
 def test_the_first_prompt_of_a_short_session_stays(tmp_path: Path, run_script: Run) -> None:
     path = tmp_path / f"{NAMES['a']}.jsonl"
     path.write_text(begun_from("a", "", prompts=8), encoding="utf-8")
@@ -98,7 +112,31 @@ def test_the_ledgers_command_runs_as_printed(tmp_path: Path, run_script: Run) ->
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/python3").symlink_to(sys.executable)
     done = subprocess.run(
-        ["sh", "-c", command.replace(" (or --turn N-M)", "").replace("WORDS", "answer")], capture_output=True, check=False,
-        env={**os.environ, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}"})
+        ["sh", "-c", command], capture_output=True, check=False, env={**os.environ, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}"})
     assert (done.returncode, done.stderr) == (0, b"")
-    assert b'matched="250"' in done.stdout
+    left = sorted(set(range(1, 251)) - {int(found.get("n", "")) for found in root.iter("exchange")})
+    assert 1 < left[0] < 10 and 240 < left[-1] < 250  # the first ones and the last ones are shown
+    assert f'turns="{left[0]}-{left[-1]}" of="250"'.encode() in done.stdout
+
+
+def test_a_session_that_began_from_a_report_keeps_what_was_asked_first(config: Path, run_script: Run) -> None:
+    made = Session()
+    for at, said in enumerate(["/cc-carryover:cc-compact last week", *(f"prompt {at}" for at in range(1, 30))]):
+        command = f"<command-name>{said.split()[0]}</command-name>\n<command-args>last week</command-args>" if not at else ""
+        made.row("user", command or said)
+        made.row("assistant", [{"type": "text", "text": f"answer {at} {'term ' * 60}"}])
+    root = ElementTree.fromstring(run_script(COMPACT, "--file", made.write(config), "--max-chars", "2000").stdout)
+    assert [found.findtext("user") for found in root.iter("exchange")] == ["prompt 1", "prompt 27", "prompt 28", "prompt 29"]
+
+
+def test_the_last_message_is_whole_where_there_is_room_and_a_cut_has_its_command(tmp_path: Path, run_script: Run) -> None:
+    made, review = Session(), " ".join(f"word{at}" for at in range(2_000))
+    made.row("user", "review it")
+    made.row("assistant", [{"type": "text", "text": review}])
+    path = made.write(tmp_path)
+    whole = ElementTree.fromstring(run_script(COMPACT, "--file", path).stdout)
+    assert (whole.findtext(".//final-agent-message"), whole.find(".//omitted")) == (review, None)
+    short = ElementTree.fromstring(run_script(COMPACT, "--file", path, "--max-chars", "6000").stdout)
+    assert "characters, cut …]" in (short.findtext(".//final-agent-message") or "")
+    (omitted,) = short.iter("omitted")
+    assert (omitted.get("shown"), omitted.get("texts-cut"), (omitted.text or "")[-11:]) == (None, "1", " --turn 1-1")

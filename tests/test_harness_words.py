@@ -117,6 +117,37 @@ def test_an_answer_with_a_note_of_the_persons_own(report: Callable[[Session], El
     assert [found.text for found in report(session).iter("decision")] == ["East, West <- Which rows?; not before Sunday <- Which rows?"]
 
 
+ASKED = {"questions": [{"question": "Which wood?", "options": [{"label": "oak"}, {"label": "pine"}]}]}
+CLARIFY = "The user wants to clarify these questions.\n    This means they may have more.\n\n    Questions asked:\n- \"Which wood?\"\n  Answer: oak"
+APPROVED = "User has approved your plan. You can now start coding.\n\n## Approved Plan (edited by user):\n1. rake"
+
+
+@pytest.mark.parametrize(("name", "given", "said", "detail", "failed", "decisions"), [
+    ("AskUserQuestion", ASKED, "The user responded: ash", {"answers": {}, "response": "ash"}, False, [("answer", "ash")]),
+    ("AskUserQuestion", ASKED, "x", {"answers": {"Which wood?": "oak"}, "response": "but dry"}, False, [("answer", "oak <- Which wood?; but dry")]),
+    ("AskUserQuestion", ASKED, "x", {"answers": {"Which wood?": "(notes only)"}, "annotations": {"Which wood?": {"notes": "ask Ada"}}}, False,
+     [("answer", "ask Ada <- Which wood?")]),
+    ("AskUserQuestion", ASKED, "No response after 60s", {"answers": {"Which wood?": "oak"}, "afkTimeoutMs": 60_000}, False,
+     [("question-without-answer", "Which wood?")]),
+    ("AskUserQuestion", ASKED, "The user did not answer the questions.", {"answers": {}}, False, [("question-without-answer", "Which wood?")]),
+    ("AskUserQuestion", ASKED, f"{REFUSAL} To tell you how to proceed, the user said:\n{CLARIFY}", "User rejected tool use", True,
+     [("refused", '- "Which wood?" Answer: oak -- AskUserQuestion: Which wood?')]),
+    ("AskUserQuestion", ASKED, "<tool_use_error>fewer than 2 options</tool_use_error>", "Error: fewer", True, []),
+    ("ExitPlanMode", {"plan": "1. cut"}, "<tool_use_error>You are not in plan mode.</tool_use_error>", "Error: no", True, []),
+    ("ExitPlanMode", {"plan": "1. cut"}, APPROVED, None, None, [("plan-approved", "1. rake")]),
+    ("ExitPlanMode", {"plan": "1. cut"}, APPROVED, {"plan": "1. rake leaves"}, None, [("plan-approved", "1. rake leaves")]),
+    ("ExitPlanMode", {}, f"{REFUSAL} STOP", "User rejected tool use", True, [("plan-refused", "ExitPlanMode")]),
+])
+def test_what_the_person_decided(
+    name: str, given: Any, said: str, detail: Any, failed: Optional[bool], decisions: list[tuple[str, str]],
+    report: Callable[[Session], ElementTree.Element],
+) -> None:
+    session = Session()
+    session.row("user", "build it")
+    session.call(name, given, said, detail, failed)
+    assert [(found.get("kind"), found.text) for found in report(session).iter("decision")] == decisions
+
+
 def test_tasks_are_known_by_the_number_that_the_result_names(report: Callable[[Session], ElementTree.Element]) -> None:
     session = Session()
     session.row("user", "plan the harvest")
@@ -153,6 +184,9 @@ def test_what_is_a_push(command: str, pushes: bool, report: Callable[[Session], 
     ("git commit -m \"$(cat <<'EOF'\nOil it\n\nEvery week.\nEOF\n)\" -q && git push -u origin HEAD 2>&1 | tail -3", "", False,
      [("commit", None, "Oil it"), ("push", None, "git push -u origin HEAD")]),
     ("git push origin \"$(git branch --show-current)\"; echo done", "", False, [("push", None, 'git push origin "$(git branch --show-current)"')]),
+    ("git push 2>&1 | tail -2", "error: failed to push some refs to 'github.com:ada/orchard'\nhint: fetch first", False, []),
+    ("gh pr merge 12 --squash && git pull", "", False, [("pull-request", None, "gh pr merge 12 --squash")]), ("gh pr view 12", "x/pull/12", False, []),
+    ("glab mr create --fill", "!7\n https://gitlab.com/ada/orchard/-/merge_requests/7", False, [("pull-request", None, "https://gitlab.com/ada/orchard/-/merge_requests/7")]),
 ])
 def test_what_git_did(command: str, output: str, failed: bool, expected: list[Any], report: Callable[[Session], ElementTree.Element]) -> None:
     session = Session()
@@ -165,6 +199,7 @@ def test_what_git_did(command: str, output: str, failed: bool, expected: list[An
     ("pytest -q", "pytest -q", []), ("pytest -q", "pytest -q -x", []), ("pytest -x tests 2>&1", "pytest tests -vv", []), ("npx playwright test", "FLAGS=off npx playwright test", []),
     ("pytest -q", "pytest -q tests/billing", ["pytest -q"]), ("make lint", "make test", ["make lint"]), ("cargo test", "cargo test --no-run", ["cargo test"]),
     ("pytest -k gate", "pytest", ["pytest -k gate"]),
+    ("make test", "cd /home/ada/orchard && make test", []), ("npm test", "npm test -- --silent", []), ("cd . && make test", "make test", []), ("cd gate && make", "cd latch && make", ["cd gate && make"]),
 ])
 def test_a_command_that_passed_later_is_no_problem(
     failing: str, passing: str, left: list[str], report: Callable[[Session], ElementTree.Element],
@@ -174,6 +209,65 @@ def test_a_command_that_passed_later_is_no_problem(
     session.call("Bash", {"command": failing}, "Exit code 1", failed=True)
     session.call("Bash", {"command": passing}, "ok")
     assert [found.findtext("command") for found in report(session).iter("problem")] == left
+
+
+def test_an_amended_commit_is_told_as_it_became_and_a_merge_is_told(report: Callable[[Session], ElementTree.Element]) -> None:
+    session = Session()
+    session.row("user", "commit it")
+    session.call("Bash", {"command": "git commit -m one"}, "[main abc1234] one")
+    session.call("Bash", {"command": "git commit --amend -m two"}, "[main abc1235] two", {"gitOperation": {"commit": {"sha": "abc1235", "kind": "amended"}}})
+    session.call("Bash", {"command": "git merge gate"}, "Fast-forward", {"gitOperation": {"branch": {"ref": "gate", "action": "merged"}}})
+    session.call("Bash", {"command": "git commit -m three"}, "[main abc1236] three")
+    session.call("Bash", {"command": "git commit --amend --no-edit -q"}, "", {"gitOperation": {"commit": {"sha": "abc1237", "kind": "amended"}}})
+    told = [(found.get("kind"), found.get("sha"), found.text) for found in report(session).iter("outcome")]
+    assert told == [("commit", "abc1235", "two"), ("merged", None, "gate"), ("commit", "abc1237", "three")]
+
+
+@pytest.mark.parametrize(("status", "again", "left"), [
+    (None, "", ["make e2e"]), ("completed", "", []), ("failed", "", ["make e2e"]), ("failed", "make e2e", []), ("killed", "", ["make e2e"]),
+])
+def test_a_run_in_the_background_ends_as_its_notice_says(
+    status: Optional[str], again: str, left: list[str], report: Callable[[Session], ElementTree.Element],
+) -> None:
+    session = Session()
+    session.row("user", "run it")
+    session.call("Bash", {"command": "make e2e"}, "Exit code 2", failed=True)
+    session.call("Bash", {"command": "make e2e", "run_in_background": True}, "running with ID b1", failed=False)
+    if status:
+        call = f"toolu_{len(session.lines) - 2}"
+        words = f'<summary>Background command "e2e" {status}: port 8080</summary>'
+        notice = f"<task-notification>\n<tool-use-id>{call}</tool-use-id>\n<status>{status}</status>\n{words}\n</task-notification>"
+        session.row("user", notice, origin={"kind": "task-notification"})
+    if again:
+        session.call("Bash", {"command": again}, "ok")
+    found = list(report(session).iter("problem"))
+    assert [one.findtext("command") for one in found] == left
+    assert ("port 8080" in "".join(found[0].itertext()) if found else True) is (status != "killed" and bool(status) or not found)
+
+
+def test_a_run_that_was_refused_or_interrupted_has_not_passed(report: Callable[[Session], ElementTree.Element]) -> None:
+    session = Session()
+    session.row("user", "run it")
+    session.call("Bash", {"command": "make one"}, "Exit code 2", failed=True)
+    session.call("Bash", {"command": "make two"}, "Exit code 2", failed=True)
+    session.call("Bash", {"command": "make one"}, REFUSAL, "User rejected tool use", True)
+    session.call("Bash", {"command": "make two"}, "", {"stdout": "", "stderr": "", "interrupted": True}, False)
+    assert [found.findtext("command") for found in report(session).iter("problem")] == ["make one", "make two"]
+
+
+def test_a_tool_that_gave_nothing_but_errors_is_a_problem_and_all_are_counted(tmp_path: Path, run_script: Run) -> None:
+    session = Session()
+    session.row("user", "file it")
+    session.call("mcp__desk__create", {"title": "gate"}, "401: token expired", failed=True)
+    session.call("mcp__desk__list", {"title": "gate"}, "timed out", failed=True)
+    session.call("mcp__desk__list", {"title": "all"}, "none")
+    for at in range(15):
+        session.call("Bash", {"command": f"make {at}"}, "Exit code 2", failed=True)
+    session.call("mcp__desk__create", {"title": "latch"}, "401: token expired", failed=True)
+    root = ElementTree.fromstring(run_script(COMPACT, "--file", str(session.write(tmp_path))).stdout)
+    commands = ["make 11", "make 12", "make 13", "make 14", "mcp__desk__create: latch"]
+    assert [found.findtext("command") for found in root.iter("problem")] == commands
+    assert [found.get("shown") for found in root.iter("omitted")] == ["problems 5 of 16"]
 
 
 def test_the_whole_task_list_tells_of_tasks_made_before(report: Callable[[Session], ElementTree.Element]) -> None:
@@ -220,6 +314,17 @@ def test_what_waits_for_the_person(
     assert [(found.get("kind"), found.text) for found in parsed.iter("decision")] == ([] if interrupted else decision)
 
 
+def test_an_exchange_in_which_the_person_chose_is_pivotal(report: Callable[[Session], ElementTree.Element]) -> None:
+    session = Session()
+    for at in range(25):
+        session.row("user", f"step {at}")
+        if at == 9:
+            session.call("AskUserQuestion", ASKED, "x", {"answers": {"Which wood?": "oak"}})
+        session.row("assistant", [{"type": "text", "text": f"answer {at}"}])
+    (pivotal,) = (found for found in report(session).iter("exchanges") if found.get("section") == "pivotal")
+    assert [found.findtext("user") for found in pivotal] == ["step 9"]
+
+
 def test_a_short_choice_stands_with_what_it_answers(report: Callable[[Session], ElementTree.Element]) -> None:
     session = Session()
     for at in range(24):
@@ -237,6 +342,20 @@ def test_lines_of_a_new_file_and_the_words_of_an_agent(report: Callable[[Session
     xml = report(session)
     assert [(found.get("added"), found.text) for found in xml.iter("edited")] == [("2", "hives.txt")]
     assert [found.find("asked").tail for found in xml.iter("subagent")] == ["There are 7."]  # type: ignore[union-attr]
+
+
+def test_prompts_in_a_row_are_answered_together(report: Callable[[Session], ElementTree.Element]) -> None:
+    session = Session()
+    for at in range(2):
+        session.row("user", f"prompt {at}")
+    session.row("assistant", [{"type": "text", "text": "both done"}])
+    session.row("user", "prompt 2")
+    session.row("assistant", [{"type": "text", "text": "API Error: 529"}], isApiErrorMessage=True)
+    session.row("user", "prompt 3")
+    session.row("assistant", [{"type": "text", "text": "done"}])
+    session.row("user", "prompt 4")
+    left = [found.findtext("user") for found in report(session).iter("exchange") if found.find("no-answer") is not None]
+    assert left == ["prompt 2", "prompt 4"]
 
 
 def test_an_error_after_the_agents_words_is_how_it_ended(report: Callable[[Session], ElementTree.Element]) -> None:
@@ -281,6 +400,22 @@ def test_a_list_that_only_the_detail_holds_and_an_agent_still_at_work(report: Ca
     xml = report(session)
     assert [found.text for found in xml.iter("task")] == ["pick"]
     assert [found.find("asked").tail for found in xml.iter("subagent")] == ["(still at work when the session ended)"]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("told", "said"), [
+    ("<status>completed</status>\n<summary>Agent finished</summary>\n<result>two pumps leak</result>", "two pumps leak"),
+    ("<status>failed</status>\n<summary>Agent failed: API error 529</summary>", "Agent failed: API error 529"),
+    ("<status>completed</status>\n<summary>Agent finished</summary>\n<result></result>", "Agent finished"), ("", "(still at work when the session ended)"),
+])
+def test_an_agent_in_the_background_ends_as_its_notice_says(told: str, said: str, report: Callable[[Session], ElementTree.Element]) -> None:
+    session = Session()
+    session.row("user", "look at the pumps")
+    session.call("Agent", {"prompt": "look", "run_in_background": True}, "launched", {"status": "async_launched"})
+    notice = f"<task-notification>\n<tool-use-id>toolu_1</tool-use-id>\n{told}\n</task-notification>"
+    session.row("user", notice if told else "and now?", origin={"kind": "task-notification"} if told else {})
+    session.call("Agent", {"prompt": "do it again"}, f"{REFUSAL} The user said:\nonce is enough", "User rejected tool use", True)
+    (agent,) = report(session).iter("subagent")  # the one that was refused never ran
+    assert (agent.findtext("asked"), agent[0].tail) == ("look", said)
 
 
 def test_a_refusal_masks_the_titles_that_it_names(config: Path, run_script: Run) -> None:

@@ -18,13 +18,20 @@ import compact_session
     ("use margin boxes then but leave the old css in", 3), ("leave the tests as they were", 3), ("3. email attachments keep the old filename scheme", 3),
     ("eben. also bitte drin lassen", 3), ("bitte nichts am schema", 3), ("die datei nicht löschen", 3), ("nur die tests", 3), ("immer mit tests", 3),
     ("ne touche pas aux migrations", 3), ("il faut garder le timeout", 3), ("no toques la base", 3), ("siempre con pruebas", 3), ("hay que usar utc", 3),
+    ("can you please not touch package.json", 3), ("no emojis", 3), ("rule here: no default exports", 3), ("nimm jinja, kein mako", 3),
+    ("im betreff muss immer die nummer stehen", 3), ("das log darf keine namen enthalten", 3), ("you should only change the service layer", 3), ("commits should be small", 3), ("ask before you delete a file", 3),
+    ("treat the vendor folder as read-only", 3), ("stay away from the old module", 3), ("no migrations against it", 3), ("nothing goes out without my ok", 3),
+    ("you can touch everything except the schema", 3), ("iso dates everywhere", 3), ("we're not allowed to log mails", 3), ("all new routes need auth", 3),
     # corrections
     ("the numbers are STILL with a dot in the total column", 3), ("still missing on page 2", 3), ("hm, other way round", 3), ("that doesnt work", 3),
     ("why did you add lodash??", 3), ("wait why are you touching the scheduler", 3), ("i just told you to keep it", 3), ("like i already said", 3),
     ("put that into playwright.config not into the package.json", 3), ("use the new one, not the old", 3), ("thats not what i meant", 3),
+    ("you changed the signature, callers break", 3), ("you still haven't fixed the footer", 3), ("forget the socket idea", 3), ("hold off on that", 3),
+    ("almost, but the header moves", 3), ("ok get rid of the cache again", 3), ("i changed my mind, we keep csv", 3), ("• no, by date", 3),
     ("so nicht", 3), ("immer noch kaputt", 3), ("pas comme ça", 3), ("así no", 3), ("toujours pas", 3),
     # choices
-    ("lets go with the queue", 2), ("ok lets use sqlite", 2),
+    ("lets go with the queue", 2), ("ok lets use sqlite", 2), ("B", 2), ("yes, b.", 2), ("both please", 2), ("redis then", 2), ("the latter", 2), ("skip it", 2), ("the enum is nicer", 2), ("we can live with that", 2),
+    ("let's not", 2),
     # near misses
     ("we dont know yet", 0), ("i dont think so", 0), ("why shouldnt it be a list?", 0), ("shouldnt that be cached?", 0), ("does it have to run twice?", 0),
     ("it has to do with the clock", 0), ("i have to go now", 0), ("do they have to log in?", 0), ("no idea please help", 0), ("no problem please go on", 0),
@@ -32,7 +39,9 @@ import compact_session
     ("nur kurz: was heißt das", 0), ("nur so nebenbei", 0), ("nie gesehen", 0), ("il faut voir", 0), ("is there another way round this?", 0),
     ("are you still there?", 0), ("is he still with us?", 0), ("why do you think that is?", 0), ("why would you suggest this?", 0),
     ("add it if not there", 0), ("use it or not", 0), ("which lets us use the cache", 0), ("what about the totals", 0), ("can you want that", 0),
-    ("the constant is 5", 0), ("is there still time", 0), ("the only one", 0), ("k thx", 0), ("yes do that", 0), ("warum ist das so", 0),
+    ("the constant is 5", 0), ("is there still time", 0), ("the only one", 0), ("k thx", 0), ("that should be it", 0), ("405 method not allowed", 0), ("does it still say that?", 0), ("you mentioned a race", 0), ("see you then", 0),
+    ("ok then", 0), ("both tests are green", 0), ("no luck yet", 0), ("no errors", 0), ("no tests yet", 0), ("keine ahnung", 0), ("it works without my changes", 0), ("remember the bug?", 0), ("do all the tests need docker?", 0),
+    ("it may not exist yet", 0), ("i want to see it", 0), ("treating it as text works", 0), ("yes do that", 0), ("warum ist das so", 0),
 ])
 def test_what_steers(said: str, strength: int) -> None:
     assert compact_session.cue(said).strength == strength

@@ -16,7 +16,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import NamedTuple, Optional
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -30,7 +30,6 @@ LAST_CALLS = 10  # calls shown with their output; the rest are counted
 FINAL_HINT = 80  # of the last answer, what is said in its exchange
 NEEDED_REPLY = 150  # of the answers to the first prompt and the last ones this much stays: where things stood is no use without them
 BEFORE_CHARS = 120  # of the answer before a short pivotal prompt, which says little without it
-FINAL_CHARS = 6_000  # the last answer is shown in full up to here
 SUMMARY_CHARS = 4_000  # the client's own summary says again what the rest of the report says
 LINE_CHARS = 240  # a one-line entry
 EDITORS = frozenset(("Edit", "Write", "MultiEdit", "NotebookEdit"))
@@ -48,56 +47,63 @@ def cue_pattern(opening: str, anywhere: str) -> re.Pattern[str]:
     It reads lower case with ". " before it, and begins with a literal blank: so it is tried between words only, which makes it fast.
     "n't" stands for "nt" as well: many type no apostrophes.
     """
-    steering = rf" (?:(?<=[.!?:;,)(*•-] )(?:(?:{OPENERS})\b[,.:!]? )*(?:{opening})|{anywhere})\b"
+    steering = rf" (?:(?<=[.!?:;,)(*-] )(?:(?:{OPENERS})\b[,.:!]? )*(?:{opening})|{anywhere})\b"
     return re.compile(steering.replace("n't", "n'?t"))
 
 
 # One idea to a line. Said to the agent, not in passing: "the valve never sticks", "it must be the valve", "no idea" steer nothing.
 RULE = cue_pattern(
     r"(?:never|do not|don't)(?! (?:mind|you(?! dare)|we|they|i|know|think|see|seen|worry|care|get|understand)\b)|always|no matter"
-    r"|whatever you do|make sure|be careful|only|avoid|keep(?! going)|without|refrain|no (?:new|more|other|\w+ (?:in|on|to|from))"
-    r"|no (?!idea|clue|problem|worries)[\w-]+(?: [\w-]+)? (?:please|pls)|leave (?:the|that|this|it|them|those|these|my|our)"
-    r"|immer(?! noch| wieder)|nur(?! so\b| mal\b| kurz| eine frage)|nie(?! gesehen| gehört)|il faut(?! voir)|toujours(?! pas)|siempre|sólo|solo"
-    r"|stick to|ask me|hands off"
+    r"|whatever you do|make sure|be careful|only|avoid|keep(?! going)|without|refrain|no (?:new|more|other|[\w.-]+ (?:in|on|to|from|for|against))"
+    r"|no (?!idea|clue|problem|worries|luck|errors|changes|output|tests)[\w-]+(?: (?!yet)[\w-]+)?(?: please| pls|(?=[.,;!]|$))"
+    r"|leave (?:the|that|this|it|them|those|these|my|our)|immer(?! noch| wieder)|kein\w*(?! (?:ahnung|problem|plan|thema))"
+    r"|nur(?! so\b| mal\b| kurz| eine frage)|nie(?! gesehen| gehört)|il faut(?! voir)|toujours(?! pas)|siempre|sólo|solo"
+    r"|stick to|ask (?:me|first|before)|hands off|treat|remember (?:that|to)|(?:stay|keep) (?:away|off|out)"
     r"|from (?:now|here) on|under no circumstances",
-    r"(?:you|we|they|everything|everyone|nobody|nothing|anything) (?:(?:should|must|may|can|shall|have to|has to) )?never(?! know)"
-    r"|(?:you|we|they|everything|everyone) (?:(?:should|must|shall|have to) )?always(?! had)|nobody|every [^.,;]{1,30} (?:needs|gets|has)"
-    r"|must(?:n't| not| never| always| stay| keep| remain)|(?<!it )(?<!that )(?<!this )(?<!there )must (?!have|not)\w+"
+    r"(?:you|we|they|everyone|(?:any|every|no)thing) (?:can )?(?:never(?! know)|always(?! had))"
+    r"|(?:should|must|shall|to) (?:never|always|only|not(?! work))|may never|(?:you|we) may not|nobody|every [^.,;?]{1,30} (?:needs|gets|has|should)"
+    r"|(?<!do )all [^.,;?]{1,30} (?:need|must|should)|my (?:okay|ok|approval|permission)|(?:please|pls) (?:not|only|be|keep|leave)"
+    r"|must(?:n't| stay| keep| remain)|(?<!it )(?<!that )(?<!this )(?<!there )must (?!have|not)\w+"
     r"|(?:has|have|needs?) to (?:be|stay|remain|keep)|important that|at all times"
-    r"|(?:may|should|shall|ought to|can|is|are) not(?: to)? be|(?:can't|cannot|shouldn't) be"
-    r"|(?:should|may|shall) never|(?:you|we) (?:may|should|shall) not|(?<!why )shouldn't (?!it|that|this|we|i|you|they|there)\w+"
+    r"|(?:can|is|are) not(?: to)? be|(?:can't|cannot) be"
+    r"|should be (?!a\b|fine|ok|enough|easy|good|work|able|done|it|all|there|possible|safe)\w+"
+    r"|(?<!why )shouldn't (?!it|that|this|we|i|you|they|there)\w+"
     r"|(?<!does )(?<!do )(?<!did )(?<!will )(?<!would )(?:it|they|those|these|the [\w-]+) (?:has|have|needs?) to(?! do with)"
-    r"|we (?:do not|don't) (?:do|use|want|need|ship|touch|allow|commit|mock)|needs? an? [\w-]+ not"
-    r"|(?<!if )(?<!not )(?<!read )only(?=[.,;:!)]|$)|(?:but|just|please|pls) leave (?:the|that|this|it|them|those|these|my|our)"
-    r"|(?<!it )(?<!they )(?<!you )keep (?:the|its|their|our) (?:old|same|current|existing)"
-    r"|i (?:do not|don't|never|only) (?:want|like)|(?:is|are|stays?) (?:forbidden|off limits|not allowed|frozen)"
+    r"|we (?:do not|don't) (?!know|have|see|think|get|care|mind)\w+|needs? an? [\w-]+ not"
+    r"|(?<!if )(?<!not )(?<!read )only(?=[.,;:!)]|$)|(?:but|just) leave (?:the|it|that|my|our)"
+    r"|(?<!it )(?<!they )(?<!you )keep \w+ (?:old|same|current|existing)"
+    r"|i (?:do not|don't|never|only) (?:want|like)|i(?:'d like| want) (?:you to|every|all)|everything (?:except|but)"
+    r"|(?:is|are|stays?|we're|you're|that's) (?:forbidden|off limits|off the table|frozen|not allowed|not negotiable)|everywhere(?=[.,;!]|$)"
     r"|leave [^.,;]{1,40} (?:alone|untouched)|as (?:it|they) (?:is|are)"
-    r"|niemals|auf keinen fall|darf(?:st)? nicht|dürfen nicht|jamais|il ne faut pas|nunca|jamás|no debes"
+    r"|niemals|auf keinen fall|(?:darf|dürfen|will|soll|sollen) (?:nicht|kein\w*|nie)|muss immer|jamais|il ne faut pas|nunca|jamás|no debes"
     r"|bitte (?:nichts?|keine?[nrms]?|nie|immer|nur)|nicht (?:löschen|ändern|anfassen|entfernen|umbenennen|benutzen|verwenden|committen|pushen)"
-    r"|(?:drin|stehen|so|unverändert) lassen|lass(?:t|en sie)? [^.,;]{1,30} (?:in ruhe|stehen|drin)|surtout pas"
-    r"|ne (?:touche|change|supprime|modifie|mets|fais|utilise)[sz]? (?:pas|rien|plus)|no (?:toques|cambies|borres|uses|hagas|modifiques)|hay que",
+    r"|(?:drin|stehen|so|unverändert) lassen|lass\w* [^.,;]{1,30} (?:in ruhe|stehen|drin)|surtout pas"
+    r"|ne (?!sais|vois)\w+ (?:pas|rien|plus)|no (?:toques|cambies|borres|uses|hagas|modifiques)|hay que",
 )
 CORRECTION = cue_pattern(
-    r"no(?=[,.:;!-]|$| (?:no|not|don't|that|this|it|the|use|take|i|we|you)\b)|nope|nah|oops|nein|non|falsch|stop|wait|hold on|actually|rather"
-    r"|not (?!sure|yet|bad|only|really|urgent|a\b|now)\w+|undo|revert|restore|put [^.,;]{1,40} back"
+    r"no(?=[,.:;!-]|$| (?:no|not|don't|that|this|it|the|use|take|i|we|you)\b)|nope|nah|oops|nein|non|falsch|stop|wait|hold o(?:n|ff)|forget|actually"
+    r"|rather|not (?!sure|yet|bad|only|really|urgent|a\b|now)\w+|almost(?=[,.:;-])|undo|revert|restore|get rid of|start over"
+    r"|you (?!mention|ask|suggest|propos|finish|fix|explain|need)\w+ed\b|put [^.,;]{1,40} back"
     r"|(?:put|move|use|write|add|call|name|take) (?:[^.,;]|\.\w){1,60} (?<!if )(?<!or )(?<!why )not(?! (?:sure|yet)\b)",
     r"(?<!what is )(?<!what's )(?<!went )wrong(?! or)|(?:didn't|doesn't|does not|did not) work"
-    r"|still (?:not|fail(?:s|ing)|broken|wrong|missing|the (?:old|wrong)|too)|(?:is|are) still with(?! (?:me|us)\b)"
+    r"|still (?:not|fail(?:s|ing)|broken|wrong|missing|the (?:old|wrong)|too|red|(?:ha|do|is)\w*n't)"
+    r"|i still (?:get|see)|changed my mind|(?:is|are) still with(?! (?:me|us)\b)"
     r"|(?:the )?other way (?:round|around)|why (?:are|did|do|would|have) you(?! (?:think|ask|say|suggest|recommend|prefer|choose|want|need|sure)\b)"
-    r"|(?:that|this|it)(?:'s| is| was|) ?(?:not|isn't|wasn't) (?:what|right|how|correct|the|my|it)|not what i"
+    r"|(?:that|this|it)(?:'s| is| was|) ?(?:(?:not|isn't|wasn't) (?:what|right|how|correct|the|my|it)|backwards)|not what i"
     r"|i (?:just |already )?(?:said|told you|meant|wanted|asked for)|i (?:didn't|did not|never) (?:ask|say|said|mean|want)|instead|supposed to"
-    r"|you (?:forgot|missed|misread|misunderstood|broke|ignored|removed|deleted|got)|(?:that|this|it) (?:just )?broke"
+    r"|you (?:forgot|missed|misread|misunderstood|broke|ignored|removed|deleted|got|dropped|mixed)|(?:that|this|it) (?:just )?broke"
     r"|undo (?:that|this|it|the)|(?:bring|change|roll) [^.,;]{1,30} back|go back to"
     r"|stattdessen|das ist falsch|so nicht|immer noch (?:nicht|kaputt|falsch)|au lieu de|c'est faux|pas comme ça|toujours pas"
     r"|en lugar de|en vez de|así no",
 )
 CHOICE = cue_pattern(
     r"take(?! (?:a|care|into|over)\b)|pick(?! up)|choose|prefer|we (?:take|pick|choose)|we'll (?:use|go|take)"
-    r"|yes to|lets (?:go (?:with|for)|use|take|keep|stick|do|try)|[^.,;:]{1,30} it is(?=\.|$)|wir nehmen|nehmen wir|on prend|prenons|vamos con",
-    r"let(?:'s| us) (?:go (?:with|for)|use|take|keep|stick|do|try)|(?:go|stick|stay|ahead) with|go for"
+    r"|yes to|skip|drop|ship it|[a-d](?=\.?$)|both(?=[.,!]|$| please)|lets (?:go (?:with|for)|use|take|keep|stick|do|try)"
+    r"|[^.,;:]{1,30} it is(?=\.|$)|(?!ok|what|and|see|talk|well|back|until|bye)[\w-]+ then(?=\.|$)|wir nehmen|nehmen wir|on prend|prenons|vamos con",
+    r"let(?:'s| us) (?:go (?:with|for|the)|not|use|take|keep|stick|do|try)|(?:go|stick|stay|ahead) with|go for"
     r"|i(?:'d| would)? (?:prefer|rather|choose|pick|say)|i (?:chose|picked|decided)|decided|settled? on|agreed|sounds good"
-    r"|option [a-d1-9]|the (?:first|second|third|last|other|latter|former) (?:one|option|variant|way|approach)"
-    r"|(?:is|like [^.,;]{1,30}) (?:better|more)|lieber|je préfère|prefiero",
+    r"|option [a-d1-9]|the (?:first|second|third|last|other) (?:one|option|variant|way|approach)|the (?:latter|former)"
+    r"|(?:is|like [^.,;]{1,30}) (?:better|more|nicer|cleaner|fine for)|can live with|lieber|je préfère|prefiero",
 )
 CUE_CHARS = 4_000  # of a prompt's line, how much is searched for them; what follows is mostly pasted
 
@@ -135,6 +141,7 @@ class Facts(NamedTuple):
     outcomes: list[Entry]
     subagents: list[Entry]
     problems: list[Entry]
+    failing: int  # how many problems there are, shown or not
 
 
 def all_calls(conversation: cc.Conversation) -> list[tuple[cc.Exchange, cc.JoinedCall]]:
@@ -147,7 +154,9 @@ def gather_facts(conversation: cc.Conversation) -> Facts:
     calls = all_calls(conversation)
     tasks, done = open_tasks(calls)
     edits, changes = edited_files(calls)
-    return Facts(edits, changes, decisions(calls), tasks, done, outcomes(calls), subagents(conversation, calls), problems(calls))
+    notices = notices_by_call(conversation)
+    agents, failing = subagents(calls, notices), still_failing(calls, notices)
+    return Facts(edits, changes, decisions(calls), tasks, done, outcomes(calls), agents, problems(failing, notices), len(failing))
 
 
 def edited_files(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> tuple[list[Edits], dict[int, int]]:
@@ -199,9 +208,18 @@ def line_count(text: str) -> int:
 
 
 def refusal_reason(text: str) -> str:
-    """What the person said when refusing a call, empty where nothing."""
-    said = re.search(r"user said:?\s*(.*)", text, re.I | re.S)
+    """What the person said when refusing a call, empty where nothing; without the client's words where questions are to be made clear."""
+    said = re.search(r"user said:?\s*(?:The user wants to clarify.*?Questions asked:\s*)?(.*)", text, re.I | re.S)
     return said[1].partition("\n\nNote:")[0].strip() if said else ""
+
+
+def answers_given(detail: dict[str, object]) -> str:
+    """What the person answered and noted, each before its question, and what was typed instead of a choice; empty where nothing."""
+    answers, notes = cc.mapping(detail.get("answers")).items(), cc.mapping(detail.get("annotations")).items()
+    said = [(answer if isinstance(answer, str) else ", ".join(map(str, cc.array(answer))), question) for question, answer in answers]
+    said += [(cc.string(cc.mapping(given).get("notes")), question) for question, given in notes]
+    parts = [f"{answer} <- {question}" for answer, question in said if answer not in ("", "(notes only)")]
+    return "; ".join(filter(None, [*parts, cc.string(detail.get("response"))]))
 
 
 WAITING = {"AskUserQuestion": "question-without-answer", "ExitPlanMode": "plan-without-answer"}  # calls that wait for the person
@@ -219,30 +237,23 @@ def decisions(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Entry]:
             continue
         output = result.read()
         if joined.denied:
-            what = joined.call.argument("plan") if name == "ExitPlanMode" else describe_call(joined.call)
+            what = (name == "ExitPlanMode" and joined.call.argument("plan")) or describe_call(joined.call)
             reason = refusal_reason(output.text)
             kind = "plan-refused" if name == "ExitPlanMode" else "refused"
             found.append(Entry({"kind": kind, "tool": name}, f"{reason} -- {what}" if reason else what, exchange.n))
+        elif joined.failed:  # a plan that a tool error or a rule stopped was never shown to the person
+            if name == "ExitPlanMode" and not result.record.denial and not output.text.startswith(cc.FAILED):
+                why = refusal_reason(output.text) or output.text
+                found.append(Entry({"kind": "plan-refused", "tool": name}, f"{why} -- {joined.call.argument('plan')}", exchange.n))
         elif name == "AskUserQuestion":
-            answers = cc.mapping(cc.mapping(output.detail).get("answers"))
-            text = "; ".join(
-                f"{answer if isinstance(answer, str) else ', '.join(map(str, cc.array(answer)))} <- {question}"
-                for question, answer in answers.items()
-            )
-            notes = cc.mapping(cc.mapping(output.detail).get("annotations")).items()
-            added = [f"{note} <- {question}" for question, given in notes if (note := cc.string(cc.mapping(given).get("notes")))]
-            found.append(Entry({"kind": "answer"}, "; ".join(filter(None, [text or output.text, *added])), exchange.n))
-        elif not joined.failed:
-            plan = cc.string(cc.mapping(output.detail).get("plan")) or joined.call.argument("plan")
-            found.append(Entry({"kind": "plan-approved"}, plan or output.text, exchange.n))
+            detail = cc.mapping(output.detail)
+            away = detail.get("afkTimeoutMs") or output.text == "The user did not answer the questions."  # then the agent went on alone
+            said = asked_questions(joined.call) if away else answers_given(detail) or output.text
+            found.append(Entry({"kind": WAITING[name] if away else "answer"}, said, exchange.n))
         else:
-            found.append(
-                Entry(
-                    {"kind": "plan-refused", "tool": name},
-                    f"{refusal_reason(output.text) or output.text} -- {joined.call.argument('plan')}",
-                    exchange.n,
-                )
-            )
+            told = re.search(r"\n## Approved Plan[^\n]*:\n(.*)", output.text, re.S)  # as the person left it
+            plan = cc.string(cc.mapping(output.detail).get("plan")) or (told[1] if told else joined.call.argument("plan"))
+            found.append(Entry({"kind": "plan-approved"}, plan or output.text, exchange.n))
     return found
 
 
@@ -282,7 +293,7 @@ COMMIT_LINE = r"(?m)^\[(?:detached HEAD|[^\s\]]+)(?: \([^)]*\))? ([0-9a-f]{7,40}
 
 def outcomes(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Entry]:
     """Commits, pushes and pull requests that succeeded, from the client's note of them, else from git's own words."""
-    found = []
+    found: list[Entry] = []
     for exchange, joined in calls:
         command = joined.call.argument("command") if joined.call.name == "Bash" else ""
         if joined.result is None or joined.denied or not re.search(r"\b(git|gh|hub|glab|jj)\b", command):
@@ -293,25 +304,32 @@ def outcomes(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Entry]:
         lines = re.findall(COMMIT_LINE, output.text)
         if not lines and not joined.failed and (commit or re.search(QUIET_COMMIT, bare_command(command))):
             lines = [(cc.string(commit.get("sha")), commit_message(command))]
+        if lines and found and found[-1].attributes["kind"] == "commit" and re.search(r"\bcommit\b.*\s--amend\b", bare_command(command)):
+            before = found.pop()  # it is no more; its message is, unless there is another one
+            lines = [(sha, before.text if message == command else message) for sha, message in lines]
         found += [Entry({"kind": "commit", "sha": sha}, message, exchange.n) for sha, message in lines]
         if joined.failed:  # what was committed before another command of the line failed is committed
             continue
-        if operation.get("push"):
-            push = cc.mapping(operation.get("push"))
+        push, branch = cc.mapping(operation.get("push")), cc.mapping(operation.get("branch"))
+        if branch:
+            found.append(Entry({"kind": branch.get("action")}, cc.string(branch.get("ref")), exchange.n))
+        if push:
             found.append(Entry({"kind": "push"}, cc.string(push.get("branch")) or command, exchange.n))
-        elif not operation.get("pr") and (pushed := push_in(command)) and "Everything up-to-date" not in output.text:
+        elif not request and (pushed := push_in(command)) and not re.search(NO_PUSH, output.text):
             found.append(Entry({"kind": "push"}, pushed, exchange.n))
         if request:
-            found.append(
-                Entry(
-                    {"kind": "pull-request", "number": request.get("number"), "action": request.get("action")},
-                    cc.string(request.get("url")),
-                    exchange.n,
-                )
-            )
-        elif "gh pr create" in command and (url := re.search(r"https://\S+/pull/\d+", output.text)):
-            found.append(Entry({"kind": "pull-request"}, url[0], exchange.n))
+            attributes = {"kind": "pull-request", "number": request.get("number"), "action": request.get("action")}
+            found.append(Entry(attributes, cc.string(request.get("url")), exchange.n))
+        elif asked := re.search(REQUEST, bare_command(command)):
+            url = re.search(r"https://\S+/(?:pull|merge_requests)/\d+", output.text)
+            if url or asked[1] != "create":
+                named = url[0] if url else command[asked.start() : asked.end()].strip()
+                found.append(Entry({"kind": "pull-request", "action": f"{asked[1]}d"}, named, exchange.n))
     return found
+
+
+NO_PUSH = r"(?m)Everything up-to-date|^error: failed to push|^fatal:"  # what a push says that a pipe made succeed
+REQUEST = r"\b(?:gh|glab)\s+(?:pr|mr)\s+(create|merge|close)\b[^|;&\n<>]*"
 
 
 QUIET_COMMIT = (
@@ -341,20 +359,22 @@ def commit_message(command: str) -> str:
     return next(filter(None, given.groups()), command) if given else command
 
 
-def subagents(conversation: cc.Conversation, calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Entry]:
-    """What each sub-agent was asked, and its last words (of one in the background: those of its notice)."""
-    notices = {}
-    for exchange in conversation.exchanges:
-        for notice in exchange.notices:
-            call, words = re.search(r"<tool-use-id>(.*?)</tool-use-id>", notice), re.search(r"<result>(.*?)</result>", notice, re.S)
-            if call and words:
-                notices[call[1]] = words[1]
+def notices_by_call(conversation: cc.Conversation) -> dict[str, str]:
+    """The last notice of how a call that ran in the background ended, by the call's id."""
+    notices = (notice for exchange in conversation.exchanges for notice in exchange.notices)
+    return {call[1]: notice for notice in notices if (call := re.search(r"<tool-use-id>(.*?)</tool-use-id>", notice))}
+
+
+def subagents(calls: list[tuple[cc.Exchange, cc.JoinedCall]], notices: dict[str, str]) -> list[Entry]:
+    """What each sub-agent was asked, and its last words (of one in the background: those of its notice, or how that says it ended)."""
     found = []
     for exchange, joined in calls:
-        if joined.call.name not in ("Agent", "Task"):
+        if joined.call.name not in ("Agent", "Task") or joined.denied:
             continue
         asked = " -- ".join(filter(None, (joined.call.argument("description"), joined.call.argument("prompt"))))
-        said = notices.get(joined.call.id) or last_words(joined)
+        notice = notices.get(joined.call.id, "")
+        words = notice and (re.search(r"<result>(.+?)</result>", notice, re.S) or re.search(r"<summary>(.+?)</summary>", notice, re.S))
+        said = words[1] if words else last_words(joined)
         found.append(Entry({"type": joined.call.argument("subagent_type")}, said, exchange.n, ("asked", asked)))
     return found
 
@@ -377,27 +397,55 @@ def last_words(joined: cc.JoinedCall) -> str:
 LOUDNESS = r"(?<=\s)(?:-(?:x|q+|s|v+|qx|xq|xv|vx)|--(?:verbose|quiet|silent)|2>&1)(?=\s|\Z)|\A(?:[A-Z_][A-Z0-9_]*=\S*\s+)+"
 
 
-def plain_command(command: str) -> str:
-    """What a command runs, on one line: without what only changes how much it says or after how many failures it stops, and
-    without the environment that was set for it. Two runs that differ in no more are runs of the same command."""
-    return " ".join(re.sub(LOUDNESS, "", command.strip()).split())
+def plain_command(command: str, directory: str) -> str:
+    """What a command runs, on one line: without what only changes how much it says or after how many failures it stops, without
+    the environment that was set for it, and without `cd` to the `directory` that it runs in anyway. Two runs that differ in no
+    more are runs of the same command."""
+    moves = re.match(r"\s*cd\s+([^\s;&|]+)\s*&&", command)
+    command = command[moves.end() :] if moves and settled(moves[1].strip("\"'"), directory) == directory else command
+    return " ".join(re.sub(LOUDNESS, "", command.strip()).split()).removesuffix(" --")
 
 
-def problems(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Entry]:
-    """Commands that failed and did not pass later, the last one last."""
+def still_failing(calls: list[tuple[cc.Exchange, cc.JoinedCall]], notices: dict[str, str]) -> list[tuple[cc.Exchange, cc.JoinedCall]]:
+    """Commands that failed and did not pass later, and tools of MCP servers that gave nothing but errors since, the last one last.
+
+    A run that was refused or interrupted, or whose end in the background nobody knows, has neither failed nor passed.
+    """
     failing: dict[str, tuple[cc.Exchange, cc.JoinedCall]] = {}
     for exchange, joined in calls:
-        if joined.call.name != "Bash" or joined.result is None or not (failing or joined.failed):
+        name = joined.call.name
+        if joined.result is None or joined.result.record.denial or not (name == "Bash" or name.startswith("mcp__")):
             continue
-        command = plain_command(joined.call.argument("command"))
-        failing.pop(command, None)
-        if joined.failed and not joined.result.record.denial:
+        notice = notices.get(joined.call.id, "")
+        failed = joined.result.is_error or "<status>failed</status>" in notice
+        if not (failing or failed):
+            continue
+        command = plain_command(joined.call.argument("command"), joined.record.cwd) if name == "Bash" else name
+        if failed or (command in failing and has_ended(joined, notice)):
+            failing.pop(command, None)
+        if failed:
             failing[command] = (exchange, joined)
+    return list(failing.values())
+
+
+def has_ended(joined: cc.JoinedCall, notice: str) -> bool:
+    """Whether a run that gave no error went on to its end."""
+    if cc.mapping(joined.call.input).get("run_in_background") is True:
+        return "<status>completed</status>" in notice
+    return joined.result is not None and joined.result.record.lone_value("interrupted") is not True
+
+
+PROBLEMS = 5  # the last ones; the rest are counted
+
+
+def problems(failing: list[tuple[cc.Exchange, cc.JoinedCall]], notices: dict[str, str]) -> list[Entry]:
+    """The last commands that still fail with their errors: of one in the background there is only what its notice says."""
     found = []
-    for exchange, joined in list(failing.values())[-12:]:
-        command = " ".join(joined.call.argument("command").split())
-        output = joined.result.read() if joined.result else cc.Output("", None)
-        found.append(Entry({}, telling_lines(output.text), exchange.n, ("command", command)))
+    for exchange, joined in failing[-PROBLEMS:]:
+        command = joined.call.argument("command") or describe_call(joined.call)
+        told = re.search(r"<summary>(.*?)</summary>", notices.get(joined.call.id, ""), re.S)
+        output = told[1] if told else joined.result.read().text if joined.result else ""
+        found.append(Entry({}, telling_lines(output), exchange.n, ("command", " ".join(command.split()))))
     return found
 
 
@@ -442,7 +490,7 @@ class Cue(NamedTuple):
 
 def cue(line: str) -> Cue:
     """The strongest cue in the head of a prompt's line."""
-    said = f". {line[:CUE_CHARS].lower()}".replace("’", "'")
+    said = f". {line[:CUE_CHARS].lower()}".replace("’", "'").replace("•", "*")
     for strength, pattern in ((3, RULE), (3, CORRECTION), (2, CHOICE)):
         if found := pattern.search(said):
             return Cue(strength, found.end() - 2)
@@ -487,10 +535,18 @@ MUCH_SAID = 4_000  # a prompt longer than that brought material with it, and wei
 MUCH_CHANGED = 20  # changed lines that weigh as much as one point; a rule weighs three
 
 
-def weight(exchange: cc.Exchange, cue_strength: int, changed_lines: int) -> float:
+DECIDED = {"refused": 2.0, "plan-refused": 2.0, "answer": 1.0, "plan-approved": 1.0}  # what a decision of the person weighs
+
+
+def weight(exchange: cc.Exchange, cue_strength: int, decided: float, changed_lines: int) -> float:
     """How much an exchange matters between the first and the last ones."""
-    refused = any(joined.denied for joined in exchange.calls)
-    return cue_strength + 2.0 * (exchange.interrupted or refused) + (exchange.prompt.how == "queued") + min(changed_lines / MUCH_CHANGED, 3.5)
+    decided = 2.0 if exchange.interrupted else decided
+    return cue_strength + decided + (exchange.prompt.how == "queued") + min(changed_lines / MUCH_CHANGED, 3.5)
+
+
+def carries_on(exchange: cc.Exchange) -> bool:
+    """Whether the person asked for nothing but such a report as this one."""
+    return exchange.prompt.how == "command" and exchange.prompt.text.partition(" ")[0].endswith("cc-compact")
 
 
 class Choice(NamedTuple):
@@ -571,15 +627,16 @@ class Layout:
             for exchange in self.exchanges
         }
         self.cues = {n: cue(line) for n, line in self.lines.items()}
+        decided = {entry.n: DECIDED.get(str(entry.attributes["kind"]), 0.0) for entry in level.facts.decisions}
         self.weights = {
-            exchange.n: weight(
-                exchange, self.cues[exchange.n].strength + (len(self.lines[exchange.n]) > MUCH_SAID), level.facts.changes.get(exchange.n, 0)
-            )
+            n: weight(exchange, self.cues[n].strength + (len(self.lines[n]) > MUCH_SAID), decided.get(n, 0.0), level.facts.changes.get(n, 0))
             for exchange in self.exchanges
+            for n in (exchange.n,)
         }
         spoken = [exchange for exchange in self.exchanges if exchange.n] or self.exchanges
         self.choice = choose(spoken, self.weights, options.first, options.middle, options.last)
-        self.needed = [*(spoken[:1] if options.first else []), *self.choice.last[-3:]]  # the intent, and most of what comes next
+        asked = [exchange for exchange in spoken if not carries_on(exchange)]
+        self.needed = [*(asked[:1] if options.first else []), *self.choice.last[-3:]]  # the intent, and most of what comes next
 
     def own_words(self, text: str, most: int) -> str:
         """A prompt with the long texts that were pasted into it told in brief, where it has more than `most` characters: its own
@@ -607,7 +664,7 @@ class Layout:
             self.file_section(),
             self.entries("outcomes", "outcome", facts.outcomes, 6, len(facts.outcomes), (40, 70, LINE_CHARS)),
             self.entries("subagents", "subagent", facts.subagents, 8, len(facts.subagents), (48, 140, options.maxlen)),
-            self.entries("problems", "problem", facts.problems[-5:], 3, len(facts.problems), (60, 140, options.maxlen)),
+            self.entries("problems", "problem", facts.problems, 3, facts.failing, (60, 140, options.maxlen)),
             self.compaction_section(),
             self.timeline_section(),
             self.call_section(),
@@ -721,6 +778,8 @@ class Layout:
         opening, final = self.quote.quotation(replies[0] if replies[1:] else "", most), self.quote.quotation(replies[-1], most)
         said, shell = self.quote.quotation(self.own_words(exchange.prompt.text, most), most), self.quote.quotation(exchange.shell_output, most)
         needed = exchange in self.needed
+        # A prompt that another one follows at once is answered with that one, unless an error came between.
+        unanswered = exchange.errors or (exchange is self.exchanges[-1] and not exchange.shell_output and not exchange.interrupted)
         asked = self.words_before(exchange)
         follows = exchange is final_answer(self.exchanges)[0] and len(final.text) > FINAL_HINT  # the last message is shown in full
         head, calls = self.exchange_attributes(exchange), self.quote.attributes({"calls": call_counts(exchange)})
@@ -736,7 +795,7 @@ class Layout:
             agent = cc.shortened(final.text, FINAL_HINT) if follows else "\n".join(filter(None, parts))
             reply = cc.element("agent", calls, agent.translate(cc.XML_ESCAPES))
             if not final.text and not exchange.calls:
-                reply = "" if shell.text or exchange.interrupted else "<no-answer/>"
+                reply = "<no-answer/>" if unanswered else ""
             before = cc.element("agent-before", "", asked.translate(cc.XML_ESCAPES)) if asked and cap >= BEFORE_CHARS else ""
             return cc.element("exchange", head, before + (user if said.text else "") + (shell_output if shell.text else "") + reply) + "\n"
 
@@ -762,13 +821,13 @@ class Layout:
     def final_section(self) -> cc.Section:
         """The agent's last message, in full where it fits."""
         exchange, text = final_answer(self.exchanges)
-        items = [cc.Item(-50, self.quote.quotation(text, FINAL_CHARS).escaped)] if exchange else []
+        items = [cc.Item(-50, self.quote.quotation(text, self.options.max_chars).escaped)] if exchange else []
         return cc.Section(
             "final-agent-message",
             self.quote.attributes({"n": exchange.n, "ts": clock(exchange.last.timestamp)}) if exchange else "",
             items,
             2,
-            (60, 300, FINAL_CHARS),
+            (60, 300, self.options.max_chars),
             len(items),
         )
 
@@ -919,7 +978,7 @@ def parent_session(conversation: cc.Conversation) -> Optional[str]:
         command = joined.call.argument("command") if joined.call.name == "Bash" else ""
         if "compact_session.py" not in command or joined.result is None or joined.failed:
             continue
-        if not re.search(r"python3?\S*\s+(-\S+\s+)*[\"']?\S*compact_session\.py", command):
+        if not re.search(r"python3?\S*\s+(-\S+\s+)*([\"'][^\"']*|\S*)compact_session\.py", command):
             continue
         report = re.match(OWN_REPORT, joined.result.read().text.lstrip())
         named = re.search(OWN_COMMAND, command)
@@ -969,30 +1028,43 @@ def in_quotes(path: str) -> str:
     return '"' + re.sub(r'["$`]' if os.sep == "\\" else r'["$`\\]', r"\\\g<0>", path) + '"'
 
 
-def detail_command(named: str) -> str:
-    """The command that finds what the report of a session left out: cc-query-chat's, spelled as the SKILL.md's rule lets it run;
+def detail_command(named: str, turns: str) -> str:
+    """The command that shows what the report of a session left out: cc-query-chat's, spelled as the SKILL.md's rule lets it run;
     this script's own where its folder was copied alone."""
     own = os.path.dirname(os.path.abspath(__file__))
     search = os.path.join(own, "..", "cc-query-chat", "query_session.py")
     if os.path.isfile(search):
-        return f'python3 {in_quotes(search)} {named} --keyword "WORDS" (or --turn N-M)'
+        return f"python3 {in_quotes(search)} {named} {turns}"
     return f'python3 {in_quotes(os.path.abspath(__file__))} {named} --max-chars 29000 --first 40 --middle 40 --last 40'
 
 
-def omitted(fitted: Iterable[cc.Fitted], level: Level, quote: cc.Quoter, most: int) -> str:
-    """What was left out of which section, and the command that shows it, in at most `most` units."""
+def turns_left_out(fitted: list[cc.Fitted], level: Level) -> str:
+    """The option that names the exchanges from the first to the last one that is not shown, all where each is."""
+    shown = {int(n) for one in fitted for n in re.findall(r'<exchange n="(\d+)"', one.xml)}
+    told = [exchange.n for exchange in level.conversation.exchanges if exchange.n]
+    left = [n for n in told if n not in shown] or told
+    return f"--turn {left[0]}-{left[-1]}" if left else "--list"
+
+
+CUT_MARK = r" \[… [\d,]+ characters, cut …\] "
+
+
+def omitted(fitted: list[cc.Fitted], level: Level, quote: cc.Quoter, most: int) -> str:
+    """What was left out of which section, else how many texts were cut, and the command that shows it, in at most `most` units."""
     parts = []
     for one in fitted:
         if one.section.total > one.shown:
             name = one.section.name + (f"/{found[1]}" if (found := re.search(r'section="(\w+)"', one.section.attributes)) else "")
             parts.append(f"{name} {one.shown} of {one.section.total}")
-    if not parts:
+    cuts = sum(len(re.findall(CUT_MARK, one.xml)) for one in fitted)
+    if not parts and not cuts:
         return ""
-    head = quote.attributes({"shown": "; ".join(parts)})
+    left_out: dict[str, object] = {"shown": "; ".join(parts)} if parts else {"texts-cut": cuts}
+    head = quote.attributes({**left_out, "or": "--keyword WORDS"})
     identifier = level.conversation.transcript.id
     known = cc.UUID.fullmatch(identifier) and any(os.path.abspath(level.path).startswith(root + os.sep) for root in cc.projects_roots())
     named = f"--id {identifier}" if known else f"--file {in_quotes(os.path.abspath(level.path))}"
-    command = detail_command(named)
+    command = detail_command(named, turns_left_out(fitted, level))
     ledger = cc.element("omitted", head, quote.line(command, COMMAND_CHARS)) + "\n"
     fits = cc.utf16_length(command) <= COMMAND_CHARS and cc.utf16_length(ledger) <= most
     return ledger if fits else cc.element("omitted", head, "") + "\n"
@@ -1012,7 +1084,7 @@ def level_xml(level: Level, depth: int, room: int, options: argparse.Namespace, 
     sections = Layout(level, options, quote, now).sections()
     longest = omitted([cc.Fitted(section, "", 0) for section in sections], level, quote, most)
     whole = longest.endswith("</omitted>\n")  # without its command, a ledger that names fewer sections can be the longer one
-    left -= min(cc.utf16_length(longest) + len("000") * len(sections), most) if whole else most
+    left -= min(cc.utf16_length(longest) + len("000") * (len(sections) + 3), most) if whole else most  # counts and turns grow
     for section in sections if depth else ():
         section.items = [item._replace(rank=max(item.rank, 0)) for item in section.items]
     fitted = cc.lay_out(sections, left)
