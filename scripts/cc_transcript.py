@@ -98,7 +98,15 @@ def config_root() -> str:
     named = os.environ.get("CLAUDE_CONFIG_DIR")
     if not named:
         return os.path.join(os.path.expanduser("~"), ".claude")
-    return os.path.abspath(named if named.isascii() else normalized(named))
+    return os.path.normpath(os.path.join(current_directory(), named if named.isascii() else normalized(named)))
+
+
+def current_directory() -> str:
+    """The directory this runs in; where it is gone, such as a worktree that was removed, the name that the shell still has for it."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return os.environ.get("PWD") or os.sep
 
 
 def normalized(text: str) -> str:
@@ -112,7 +120,7 @@ def projects_roots() -> list[str]:
     """The folders that hold project folders. An empty CLAUDE_CONFIG_DIR makes the client write to ./projects."""
     roots = [os.path.join(config_root(), "projects")]
     if os.environ.get("CLAUDE_CONFIG_DIR") == "":
-        roots.append(os.path.abspath("projects"))
+        roots.append(os.path.join(current_directory(), "projects"))
     return roots
 
 
@@ -160,9 +168,17 @@ def worktrees(directory: str) -> list[str]:
         git = os.path.dirname(os.path.dirname(os.path.join(top, pointer))) if pointer else git
     found = [top, os.path.dirname(git)]
     trees = os.path.join(git, "worktrees")
-    for name in sorted(os.listdir(trees)) if os.path.isdir(trees) else []:
+    for name in names_in(trees):
         found.append(os.path.dirname(read_small(os.path.join(trees, name, "gitdir")).strip()))
     return [tree for tree in dict.fromkeys(found) if tree and tree != directory]
+
+
+def names_in(folder: str) -> list[str]:
+    """Names of what lies in a folder, none where it cannot be read."""
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
 
 
 def read_small(path: str) -> str:
@@ -199,7 +215,7 @@ def own_session() -> Optional[str]:
 def live_clients() -> dict[str, str]:
     """Session id -> start directory of each client that is open now. The files can be stale after a crash, so the process is asked."""
     folder, found = os.path.join(config_root(), "sessions"), {}
-    for name in os.listdir(folder) if os.path.isdir(folder) else []:
+    for name in names_in(folder):
         for state in parse_line(read_small(os.path.join(folder, name)).encode("utf-8", "replace")).objects:
             pid, session = number(state.get("pid")), state.get("sessionId")
             if isinstance(session, str) and is_running(pid):
@@ -212,7 +228,7 @@ def project_directory(named: str) -> str:
     moves the script, not the project), else the current one."""
     own = own_session()
     started = live_clients().get(own.lower(), "") if own and not named else ""
-    return os.path.realpath(named or started or ".")
+    return os.path.realpath(os.path.join(current_directory(), named or started))
 
 
 def is_running(pid: int) -> bool:
@@ -2034,22 +2050,27 @@ def positive(text: str) -> int:
 
 
 def read_standard_input() -> str:
-    """All of standard input as text, empty where it is closed."""
-    return sys.stdin.buffer.read().decode("utf-8", "replace") if sys.stdin is not None else ""
+    """All of standard input as text but for NUL, which no path takes; empty where it is closed."""
+    return sys.stdin.buffer.read().decode("utf-8", "replace").replace("\0", "") if sys.stdin is not None else ""
 
 
 def with_values(parser: Parser, argv: list[str]) -> list[str]:
-    """`argv` with values that begin with a dash joined to their options: argparse takes `--regexp -v` for two options."""
+    """`argv` with each value joined to its option and free words last: argparse takes `--regexp -v` for two options, and no words
+    on both sides of an option."""
     takes_value = {name: action.nargs != 0 for action in parser._actions for name in action.option_strings}
+    options: list[str] = []
     words: list[str] = []
     for at, word in enumerate(argv):
         if word == "--":
-            return words + argv[at:]
-        if words and takes_value.get(words[-1]) and word.startswith("-") and word not in takes_value:
-            words[-1] += "=" + word
+            words += argv[at + 1 :]
+            break
+        if options and argv[at - 1] == options[-1] and takes_value.get(options[-1]) and word not in takes_value:
+            options[-1] += "=" + word
+        elif word.startswith("-") and word != "-":
+            options.append(word)
         else:
             words.append(word)
-    return words
+    return [*options, "--", *words] if words else options
 
 
 def parse_arguments(parser: Parser, argv: list[str]) -> argparse.Namespace:
@@ -2068,7 +2089,7 @@ def parse_arguments(parser: Parser, argv: list[str]) -> argparse.Namespace:
     return arguments
 
 
-LEADING_OPTION = r"\s*(--[A-Za-z][\w-]*)(?:=(\"[^\"]*\"|'[^']*'|\S*))?(?=\s|$)"
+LEADING_OPTION = r"\s*(-h|--[A-Za-z][\w-]*)(?:=(\"[^\"]*\"|'[^']*'|\S*))?(?=\s|$)"
 OPTION_VALUE = r"\s+(\"[^\"]*\"|'[^']*'|\S+)"
 
 
@@ -2084,7 +2105,7 @@ def split_arguments(parser: Parser, text: str) -> list[str]:
             value, text = following[1], text[following.end() :]
         if value is not None:
             words[-1] += "=" + (value[1:-1] if value[:1] in "\"'" and value[:1] == value[-1:] and len(value) > 1 else value)
-    text = text.strip()
+    text = re.sub(r"\A\s*--(?:\s|\Z)", "", text).strip()  # where options end, as on a command line
     return [*words, "--", text] if text else words
 
 
@@ -2455,7 +2476,7 @@ def find_session(arguments: argparse.Namespace, default: str = "latest") -> Foun
     reference = " ".join(arguments.ref).strip()
     named = [value for value in (arguments.id, arguments.title, arguments.file, arguments.latest or None) if value is not None]
     if len(named) + bool(arguments.ref) > 1:
-        raise Refusal("more than one session is named; give one of REF, --id, --title, --file, --latest")
+        raise Refusal("more than one session is named; give one of REF, --id, --title, --file, --latest, and put a title with blanks in quotes")
     if arguments.file is not None:
         return found_file(arguments.file)
     if arguments.id is not None:
@@ -2540,6 +2561,8 @@ def find_prefix(prefix: str) -> Optional[Found]:
 def find_title(title: str, directory: str, everywhere: bool) -> Found:
     """The session with this title: exact before part, this project before others, then the newest."""
     wanted = " ".join(title.split()).casefold()
+    if wanted[:1] + wanted[1:][-1:] in ('""', "''", "``", "“”"):  # nothing takes quotes off a slash command's words
+        wanted = wanted[1:-1].strip()
     if not wanted:
         raise Refusal("an empty title names no session; give a title, an id, or --latest")
     search = TitleSearch(wanted, directory, everywhere)
@@ -2632,12 +2655,12 @@ def newest_hint() -> str:
 def describe_agent(name: str) -> str:
     """Why a sub-agent's name is refused, and which session it belongs to."""
     for folder in all_folders():
-        for session in sorted(os.listdir(folder)):
+        for session in names_in(folder):
             if any(f"{name}.jsonl" in files for _, _, files in os.walk(os.path.join(folder, session, "subagents"))):
                 return f"{name} is a sub-agent of session {session}; name that session"
         path = os.path.join(folder, f"{name}.jsonl")
         if os.path.isfile(path):
-            with open(path, "rb") as file:
+            with open_transcript(path) as file:
                 parents = {string(fields.get("sessionId")) for _, data in read_lines(file) for fields in parse_line(data).objects}
             return f"{name} is a sub-agent of session {', '.join(sorted(filter(None, parents)))}; name that session"
     return f"no such session: {name} would be a sub-agent's transcript, and there is none of that name in {', '.join(projects_roots())}"

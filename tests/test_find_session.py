@@ -253,7 +253,8 @@ def test_of_two_copies_the_one_with_the_newest_conversation_counts(config: Path)
 def test_only_one_session_can_be_named(config: Path) -> None:
     lay_out_case(config, "09-id-forms")
     for words in (("--latest", "first"), ("--id", "x", "--title", "y"), ("--file", "x", "first")):
-        assert refusal(*words) == "more than one session is named; give one of REF, --id, --title, --file, --latest"
+        assert refusal(*words) == (
+            "more than one session is named; give one of REF, --id, --title, --file, --latest, and put a title with blanks in quotes")
 
 
 # --------------------------------------------------------------------------------------------------------- sub-agents
