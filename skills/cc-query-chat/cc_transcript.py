@@ -1128,7 +1128,9 @@ class Links:
             for uuid, record in self.by_uuid.items():
                 record.line = first_line[uuid]
         self.main = [record for record in self.by_uuid.values() if not record.sidechain]
-        self.boundaries = [record for record in self.main if record.compaction and self.has_summary(record)]
+        told = [record for record in self.main if record.subtype]
+        self.boundaries = [record for record in told if record.compaction and self.has_summary(record)]
+        self.retractions = {record.uuid: record for record in told if record.subtype == "model_refusal_fallback"}
 
     def has_summary(self, boundary: Record) -> bool:
         """Whether a summary belongs to a boundary; one without is no compaction."""
@@ -1331,8 +1333,17 @@ class Chain:
             return known[1]
         straight = len(path) == len(self.main) and is_straight(path)
         sent = path if straight else self.set_in_order(path)
+        if self.links.retractions:
+            sent = self.without_retracted(path, sent)
         self.ordered[id(path)] = (path, sent)
         return sent
+
+    def without_retracted(self, path: list[Record], sent: list[Record]) -> list[Record]:
+        """`sent` without what another model was asked to say anew, as the notes of that on the path tell (measured: by the first
+        24 characters of a uuid, and never a system record)."""
+        notes = [note for record in path if (note := self.links.retractions.get(record.uuid))]
+        gone = {string(uuid)[:24] for note in notes for uuid in array(note.fields().get("retractedMessageUuids"))}
+        return [record for record in sent if record.kind == "system" or record.uuid[:24] not in gone]
 
     def set_in_order(self, path: list[Record]) -> list[Record]:
         """The same for a path beside which something hangs, or on which an answer's rows and results do not stand together."""
