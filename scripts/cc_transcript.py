@@ -1173,7 +1173,7 @@ class Chain:
             kept = []
         self.kept, self.cuts = kept, True
         staying = set(kept)
-        self.main = [record for record in self.main if record.last_line >= boundary.line or record.uuid in staying]
+        self.main = [record for record in self.main if record.last_line >= boundary.last_line or record.uuid in staying]
         self.by_uuid = {record.uuid: record for record in self.main}
         if kept:
             self.moved = {record.uuid: kept[-1] for record in self.main if record.parent == anchor and anchor}
