@@ -599,3 +599,18 @@ def test_a_blank_title_is_none(config: Path) -> None:
     talk(config, A, prompt="count the hives", extra='{"type":"custom-title","customTitle":"  ","sessionId":"x"}\n{"type":"agent-name","agentName":"\\t","sessionId":"x"}\n')
     assert find("count the hives").path.endswith(f"{A}.jsonl")
     assert cc.session_title(cc.read_conversation(cc.read_transcript(find().path))) == "count the hives"
+
+
+def test_an_empty_session_cleared_in_its_turn_is_passed_over(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """/clear twice in a row: the session between holds nothing but the command."""
+    talk(config, A, 0)
+    talk(config, B, 30)  # newer, but another client's
+    own = "dddddddd-0000-4000-8000-000000000004"
+    for at, name in ((1, C), (2, own)):
+        cleared = {"parentUuid": None, "isSidechain": False, "type": "user", "message": {"role": "user", "content": "<command-name>/clear</command-name>"},
+               "uuid": name, "timestamp": f"2026-04-24T03:06:4{at}.010Z", "cwd": ORCHARD, "sessionId": name}
+        (config / "projects/-home-ada-orchard" / f"{name}.jsonl").write_text(json.dumps(cleared) + "\n")
+    history(config, ("hello", ORCHARD, A), ("/clear", ORCHARD, A), ("/clear", ORCHARD, C))
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", own)
+    assert find().path.endswith(f"{A}.jsonl")
+    assert find().note == "the session that /clear ended"

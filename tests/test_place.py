@@ -292,11 +292,20 @@ def test_cleared_twice(config: Path) -> None:
     assert cc.cleared_session("b", P) == "a"
 
 
-def session_begun_by_clear(config: Path, session: str, stamp: str) -> None:
+@pytest.mark.parametrize("typed", ["/clear", "/clear apples", "/reset", "/new", "/new apples"])
+def test_clear_by_its_other_names_and_with_a_name(config: Path, typed: str) -> None:
+    """Tried on client 2.1.332: the history has what was typed, the new file /clear and the name, which is the old session's."""
+    write_history(config, ("hello", P, "a"), ("hi", P, "x"), (typed, P, "a"), ("still here", P, "x"), ("go on", P, "b"))
+    assert cc.cleared_session("b", P) == "a"
+    session_begun_by_clear(config, "b", "2026-04-24T03:06:42.010Z", typed.partition(" ")[2])
+    assert cc.cleared_session("b", P) == "a"
+
+
+def session_begun_by_clear(config: Path, session: str, stamp: str, name: str = "") -> None:
     """A session file as the client begins it after /clear: the command stands in its head."""
     path = config / "projects/-home-ada-orchard" / f"{session}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = "<command-name>/clear</command-name>\n<command-message>clear</command-message>\n<command-args></command-args>"
+    text = "<command-name>/clear</command-name>\n<command-message>clear</command-message>\n<command-args>" + name + "</command-args>"
     rows = [("user", text, stamp), ("user", "go on", stamp)]
     path.write_text("".join(json.dumps({
         "parentUuid": None, "isSidechain": False, "type": kind, "message": {"role": kind, "content": said}, "uuid": f"{session}-{at}", "timestamp": when, "cwd": P}) + "\n"

@@ -2338,7 +2338,13 @@ def project_cards(directory: str, everywhere: bool) -> list[Card]:
 
 MOST_NAMED = 5  # sessions in one line for a person to choose from
 ELSEWHERE = 40  # files written last that are looked at for a hint: each costs a read of its head and tail
+CLEARS = frozenset(("/clear", "/reset", "/new"))  # as they are typed, with a name for what is cleared or without; in a transcript all are /clear
 CLEAR_SECONDS = (-5.0, 1.0)  # the history's /clear against the new file's own record of it (measured: 1 to 15 ms before)
+
+
+def is_clear(command: str) -> bool:
+    """Whether this command ends a session and begins the next."""
+    return not CLEARS.isdisjoint(command.split()[:1])
 
 
 def cleared_session(own: str, directory: str) -> Optional[str]:
@@ -2349,7 +2355,7 @@ def cleared_session(own: str, directory: str) -> Optional[str]:
     """
     files = {session_id(path): path for path in session_files(all_folders())}
     entries = [entry for entry in prompt_history() if entry.project == directory]
-    clears = [entry for entry in entries if entry.text.split()[:1] == ["/clear"] and entry.session != own]
+    clears = [entry for entry in entries if is_clear(entry.text) and entry.session != own]
     if own not in files:
         return clear_just_before(own, entries)
     began = begun_by_clear(files[own])
@@ -2364,7 +2370,7 @@ def clear_just_before(own: str, entries: list[Typed]) -> Optional[str]:
     has no file either, and is not to be given what somebody cleared long ago (measured).
     """
     first = next((at for at, entry in enumerate(entries) if entry.session == own), len(entries))
-    cleared = next((at for at in reversed(range(first)) if entries[at].text.split()[:1] == ["/clear"]), None)
+    cleared = next((at for at in reversed(range(first)) if is_clear(entries[at].text)), None)
     if cleared is None:
         return None
     known = {entry.session for entry in entries[: cleared + 1]}
@@ -2379,7 +2385,7 @@ def begun_by_clear(path: str) -> Optional[float]:
             for offset, data in read_lines(file):
                 holder.take_line(offset, data)
                 last = holder.records[-1] if holder.records else None
-                if last and local_command(last) == "/clear":
+                if last and is_clear(local_command(last)):
                     return seconds(last.timestamp)
                 if offset > EDGE_BYTES or (last and (prompt_of(last) or last.kind == "assistant")):
                     return None
@@ -2395,10 +2401,12 @@ def latest_session(directory: str, everywhere: bool, excluded: set[str]) -> Foun
     live = live_clients()
     barred = {session_id(name) for name in excluded} | ({own.lower()} if own else set())
     if own and not everywhere:
-        cleared = cleared_session(own.lower(), directory)
-        for card in cards:
-            if card.id.lower() == cleared and card.time and cleared not in barred:
-                return found_card(card, [], "the session that /clear ended")
+        known, cleared = {card.id.lower(): card for card in cards}, cleared_session(own.lower(), directory)
+        for _ in cards:  # what was cleared twice in a row has nothing between: the one before is meant
+            if cleared in known and not known[cleared].time:
+                cleared = cleared_session(cleared, directory)
+        if cleared in known and known[cleared].time and cleared not in barred:
+            return found_card(known[cleared], [], "the session that /clear ended")
     fit_cards = [card for card in cards if card.time and card.id.lower() not in barred and not (own and card.id.lower() in live)]
     fit_cards = [card for card in fit_cards if not card.copied] or fit_cards  # a copy says nothing new until it is used
     choice = [card for card in fit_cards if not card.headless] or fit_cards
