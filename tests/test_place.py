@@ -161,6 +161,23 @@ def test_worktrees_of_a_repository(trees: tuple[str, str, str]) -> None:
     assert sorted(cc.worktrees(right)) == sorted([main, left])
 
 
+def test_the_working_trees_are_those_that_git_names(trees: tuple[str, str, str]) -> None:
+    """A bare repository is none, and neither is what holds it; a submodule is another repository; pointers may be relative."""
+    main, left, right = trees
+    root = Path(main).parent
+    git("clone", "-q", "--bare", main, root / "below/bare.git")
+    for name in ("one", "two"):
+        git("-C", root / "below/bare.git", "worktree", "add", "-q", "-b", name, root / "below" / name)
+    assert cc.worktrees(str(root / "below/one")) == [str(root / "below/two")]
+    git("-C", main, "-c", "protocol.file.allow=always", "submodule", "add", "-q", main, "part")
+    assert cc.worktrees(os.path.join(main, "part")) == []
+    place = Path((root / "left tree/.git").read_text().partition("gitdir: ")[2].strip())  # git's own name for it has no blank
+    (place / "gitdir").write_text("../../../../left tree/.git\n")
+    (root / "left tree/.git").write_text(f"gitdir: ../main/.git/worktrees/{place.name}\n")
+    assert sorted(cc.worktrees(main)) == sorted([left, right])
+    assert sorted(cc.worktrees(left)) == sorted([main, right])
+
+
 def test_no_repository_no_worktrees(tmp_path: Path) -> None:
     (tmp_path / "plain").mkdir()
     assert cc.worktrees(str(tmp_path / "plain")) == []

@@ -163,13 +163,15 @@ def worktrees(directory: str) -> list[str]:
         if top == below:
             return []
     git = os.path.join(top, ".git")
-    if os.path.isfile(git):  # a linked tree: "gitdir: <main>/.git/worktrees/<name>"
-        pointer = read_small(git).partition("gitdir:")[2].strip()
-        git = os.path.dirname(os.path.dirname(os.path.join(top, pointer))) if pointer else git
-    found = [top, os.path.dirname(git)]
+    if os.path.isfile(git):  # a linked tree: "gitdir: <main>/.git/worktrees/<name>"; a submodule's is no tree of what holds it
+        git = os.path.normpath(os.path.join(top, read_small(git).partition("gitdir:")[2].strip()))
+        holder = os.path.dirname(git)
+        git = os.path.dirname(holder) if os.path.basename(holder) == "worktrees" else git
+    found = [top, os.path.dirname(git)] if os.path.basename(git) == ".git" else [top]  # else it is bare
     trees = os.path.join(git, "worktrees")
     for name in names_in(trees):
-        found.append(os.path.dirname(read_small(os.path.join(trees, name, "gitdir")).strip()))
+        if pointer := read_small(os.path.join(trees, name, "gitdir")).strip():  # relative, where git was told so
+            found.append(os.path.dirname(os.path.normpath(os.path.join(trees, name, pointer))))
     return [tree for tree in dict.fromkeys(found) if tree and tree != directory]
 
 
