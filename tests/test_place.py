@@ -339,6 +339,17 @@ def test_the_head_of_the_new_file_tells_which_of_two_clears(config: Path) -> Non
     assert cc.cleared_session("y", P) == "x"
 
 
+def test_a_clear_after_the_session_was_moved_to_another_directory(config: Path) -> None:
+    """Tried on client 2.1.332: /cd moves the file to the other directory's folder; the history keeps the directory of before."""
+    write_history(config, ("hello", "/home/ada/old", "a"), ("hi", "/elsewhere", "x"), ("/clear", "/elsewhere", "x"), ("/clear", "/home/ada/old", "a"))
+    session_begun_by_clear(config, "b", "2026-04-24T03:06:42.010Z")
+    (config / "projects/-elsewhere").mkdir()
+    (config / "projects/-elsewhere/x.jsonl").touch()
+    assert cc.cleared_session("b", P) is None  # a's file is in neither folder
+    (config / "projects/-home-ada-orchard/a.jsonl").touch()
+    assert cc.cleared_session("b", P) == "a"
+
+
 def test_a_session_that_no_clear_began(config: Path) -> None:
     write_history(config, ("hello", P, "a"), ("/clear", P, "a"), ("go on", P, "b"))
     path = config / "projects/-home-ada-orchard/b.jsonl"

@@ -2356,12 +2356,17 @@ def cleared_session(own: str, directory: str) -> Optional[str]:
     stand between (measured with two clients that both cleared). A session without a file yet has only its place in the history.
     """
     files = {session_id(path): path for path in session_files(all_folders())}
-    entries = [entry for entry in prompt_history() if entry.project == directory]
-    clears = [entry for entry in entries if is_clear(entry.text) and entry.session != own]
     if own not in files:
-        return clear_just_before(own, entries)
-    began = begun_by_clear(files[own])
-    near = [(abs(entry.time - began), entry.session) for entry in clears if began and CLEAR_SECONDS[0] <= entry.time - began <= CLEAR_SECONDS[1]]
+        return clear_just_before(own, [entry for entry in prompt_history() if entry.project == directory])
+    folder, began = os.path.dirname(files[own]), begun_by_clear(files[own])
+    if began is None:
+        return None
+    near = [
+        (abs(entry.time - began), entry.session)
+        for entry in prompt_history()
+        if is_clear(entry.text) and entry.session != own and CLEAR_SECONDS[0] <= entry.time - began <= CLEAR_SECONDS[1]
+        if entry.project == directory or os.path.dirname(files.get(entry.session, "")) == folder  # /cd moves the file alone (measured)
+    ]
     return min(near)[1] if near else None
 
 
