@@ -97,8 +97,14 @@ def test_the_ledgers_command_runs_as_printed(tmp_path: Path, run_script: Run) ->
     assert command is not None
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/python3").symlink_to(sys.executable)
-    done = subprocess.run(
-        ["sh", "-c", command.replace(" (or --turn N-M)", "").replace("WORDS", "answer")], capture_output=True, check=False,
-        env={**os.environ, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}"})
+    found = run_as_printed(command.replace(" (or --turn N-M)", "").replace("WORDS", "answer"), tmp_path / "bin")
+    assert found.get("matched") == "250"
+    more = [element.text for element in found.iter() if (element.text or "").startswith("python3 ")]
+    assert more and all(run_as_printed(str(text), tmp_path / "bin").tag == "chat-query" for text in more)
+
+
+def run_as_printed(command: str, bin_folder: Path) -> ElementTree.Element:
+    """The report of a command that a shell runs, `bin_folder` first on its path."""
+    done = subprocess.run(["sh", "-c", command], capture_output=True, check=False, env={**os.environ, "PATH": f"{bin_folder}:{os.environ['PATH']}"})
     assert (done.returncode, done.stderr) == (0, b"")
-    assert b'matched="250"' in done.stdout
+    return ElementTree.fromstring(done.stdout)

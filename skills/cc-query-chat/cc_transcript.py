@@ -1934,6 +1934,11 @@ def write_complaint(line: str) -> None:
             sys.stderr.flush()
 
 
+def in_quotes(path: str) -> str:
+    """A path as a shell's double-quoted word, the spelling that a SKILL.md's rule has."""
+    return '"' + re.sub(r'["$`]' if os.sep == "\\" else r'["$`\\]', r"\\\g<0>", path) + '"'
+
+
 def can_split() -> bool:
     """Whether a second process can be forked, and a second core may run it."""
     return hasattr(os, "fork") and (os.cpu_count() or 1) > 1

@@ -1390,7 +1390,7 @@ class Report:
         """An element that holds the call of this script to go on with, spelled as the skill's rule lets it run, unless that is too long."""
         import shlex  # where something was left out
 
-        command = f'python3 "{os.path.abspath(__file__)}" {shlex.join(words)}'
+        command = f"python3 {cc.in_quotes(os.path.abspath(__file__))} {shlex.join(words)}"
         fits = cc.utf16_length(command) <= COMMAND_UNITS
         return self.element(name, given, self.quote.line(command, COMMAND_UNITS) if fits else "")
 
