@@ -183,7 +183,7 @@ def slash(run_script: Run, text: str, *words: str) -> subprocess.CompletedProces
 
 
 @pytest.mark.parametrize("text", [
-    "", "   ", "\n", "Ada's barn", "ada's BARN", "  Ada's barn  ", "Ada's", ID, f"claude --resume {ID}", "--latest", f"--id {ID}", f"--id={ID}", f'--id "{ID}"', f"--id '{ID}'",
+    "", "   ", "\n", "Ada's barn", "ada's BARN", "  Ada's barn  ", "Ada's", ID, f"claude --resume {ID}", f"{ID} --maxlen 20", "aaaa --maxlen=20 --first 1", "--latest", f"--id {ID}", f"--id={ID}", f'--id "{ID}"', f"--id '{ID}'",
     "--title \"Ada's barn\"", "\"Ada's barn\"", "'Ada's barn'", "`Ada's barn`", "“Ada's barn”", "-- Ada's barn", "--maxlen 20 -- Ada's barn", "Ada's\0 barn", "--maxlen 20 Ada's barn", "--max-chars=2000 --first 1 Ada's barn", "--show-secrets Ada's barn", "--project . Ada's barn",
     f"--exclude bbbbbbbb-0000-4000-8000-000000000002 {ID}", "aaaa",
 ])
@@ -200,6 +200,7 @@ def test_slash_arguments_are_kept_as_they_are(run_script: Run, session: Path, tm
     assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (1, b"", 1)
     said = " ".join(text.split()).encode()
     assert done.stderr.startswith(b"compact_session.py: no such session: '" + said + b"' ")
+    assert (b"; options stand before the words; " in done.stderr) == (" --" in text)
     assert not (tmp_path / "pwned").exists()
 
 
@@ -209,7 +210,7 @@ def test_split_arguments() -> None:
             ("", []), ("  \n", []), ("fix it", ["--", "fix it"]), ("it's  two  blanks\n", ["--", "it's  two  blanks"]),
             ("--latest", ["--latest"]), ("--latest more words --id x", ["--latest", "--", "more words --id x"]),
             ("--id abc", ["--id=abc"]), ("--id=abc rest", ["--id=abc", "--", "rest"]), ("--title 'a b' c", ["--title=a b", "--", "c"]), ("--title \"it's\"", ["--title=it's"]),
-            ("--title= x", ["--title=", "--", "x"]), ("-h", ["-h"]), ("-- --id x", ["--", "--id x"]), ("--latest -- x", ["--latest", "--", "x"]), ("--", []), ("--- x", ["--", "--- x"]), ("--max-chars 2000 --show-secrets $(x)", ["--max-chars=2000", "--show-secrets", "--", "$(x)"])):
+            ("--title= x", ["--title=", "--", "x"]), ("-h", ["-h"]), ("5a3e1c70 --id x", ["--id=x", "--", "5a3e1c70"]), (f"{ID} --latest\n", ["--latest", "--", ID]), ("5a3e1c70 --nonsense", ["--", "5a3e1c70 --nonsense"]), ("5a3 --latest", ["--", "5a3 --latest"]), (f"claude --resume {ID} --id x", ["--", f"claude --resume {ID} --id x"]), ("-- --id x", ["--", "--id x"]), ("--latest -- x", ["--latest", "--", "x"]), ("--", []), ("--- x", ["--", "--- x"]), ("--max-chars 2000 --show-secrets $(x)", ["--max-chars=2000", "--show-secrets", "--", "$(x)"])):
         assert cc.split_arguments(parser, text) == argv, text
 
 

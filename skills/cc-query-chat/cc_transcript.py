@@ -2108,18 +2108,21 @@ def parse_arguments(parser: Parser, argv: list[str]) -> argparse.Namespace:
 
 
 LEADING_OPTION = r"\s*(-h|--[A-Za-z][\w-]*)(?:=(\"[^\"]*\"|'[^']*'|\S*))?(?=\s|$)"
+ID_FIRST = r"\s*([0-9A-Fa-f][0-9A-Fa-f-]{3,35}(?:\.jsonl)?)\s+(--[\w-]+)"
 OPTION_VALUE = r"\s+(\"[^\"]*\"|'[^']*'|\S+)"
 
 
 def split_arguments(parser: Parser, text: str) -> list[str]:
     """The words of a slash command's arguments: its leading options with their values, then all the rest as one word."""
-    takes_value = {name for action in parser._actions if action.nargs != 0 for name in action.option_strings}
+    takes_value = {name: action.nargs != 0 for action in parser._actions for name in action.option_strings}
     text = re.sub(r"(?:(?<=\s)|^)\\!", "!", text)  # the client escapes a word's leading ! so that it cannot start a skill's command (measured)
+    if (first := re.match(ID_FIRST, text)) and first[2] in takes_value:  # an id with options behind it is no title
+        text = f"{text[first.end(1):]} {first[1]}"
     words: list[str] = []
     while (option := re.match(LEADING_OPTION, text)) is not None:
         words.append(option[1])
         text, value = text[option.end() :], option[2]
-        if value is None and option[1] in takes_value and (following := re.match(OPTION_VALUE, text)):
+        if value is None and takes_value.get(option[1]) and (following := re.match(OPTION_VALUE, text)):
             value, text = following[1], text[following.end() :]
         if value is not None:
             words[-1] += "=" + (value[1:-1] if value[:1] in "\"'" and value[:1] == value[-1:] and len(value) > 1 else value)
@@ -2602,7 +2605,7 @@ def find_title(title: str, directory: str, everywhere: bool) -> Found:
             newest, *others = sorted(cards, key=lambda card: -card.time)
             return found_card(newest, others, note)
     looked = f"looked at {len(search.names)} sessions in {', '.join(projects_roots())}"
-    hint = describe_unreadable(all_folders()) + title_hint(wanted, search.names)
+    hint = describe_unreadable(all_folders()) + ("; options stand before the words" if " --" in title else "") + title_hint(wanted, search.names)
     raise Refusal(f"no such session: '{cut(title, 200)}' is neither id nor title ({looked}){hint}")
 
 
