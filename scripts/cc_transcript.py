@@ -220,7 +220,7 @@ def live_clients() -> dict[str, str]:
     for name in names_in(folder):
         for state in parse_line(read_small(os.path.join(folder, name)).encode("utf-8", "replace")).objects:
             pid, session = number(state.get("pid")), state.get("sessionId")
-            if isinstance(session, str) and is_running(pid):
+            if isinstance(session, str) and is_running(pid, string(state.get("procStart"))):
                 found[session.lower()] = string(state.get("cwd"))
     return found
 
@@ -233,8 +233,9 @@ def project_directory(named: str) -> str:
     return os.path.realpath(os.path.join(current_directory(), named or started))
 
 
-def is_running(pid: int) -> bool:
-    """Whether a process has this number. On Windows, where signal 0 would end it, the file is believed."""
+def is_running(pid: int, began: str = "") -> bool:
+    """Whether a process has this number, and where Linux tells when it began, whether that is when the client did: numbers are used
+    again, after a crash above all. On Windows, where signal 0 would end it, the file is believed."""
     if os.name == "nt" or not 0 < pid < 1 << 31:
         return os.name == "nt"
     try:
@@ -243,7 +244,8 @@ def is_running(pid: int) -> bool:
         return False
     except OSError:
         return True
-    return True
+    known = read_small(f"/proc/{pid}/stat").rpartition(")")[2].split()[19:20]
+    return not known or not began.isdecimal() or known == [began]
 
 
 class Typed(NamedTuple):

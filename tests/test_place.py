@@ -240,6 +240,16 @@ def test_live_clients(config: Path) -> None:
     assert cc.live_clients() == {"aaaa": "/x"}
 
 
+@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="only Linux tells when a process began")
+def test_a_crashed_clients_number_that_is_used_again_is_no_client(config: Path) -> None:
+    """Client 2.1.332 writes procStart, the 22nd field of /proc/<pid>/stat, and leaves the files of the crashed where they are."""
+    began = Path("/proc/self/stat").read_text().rpartition(") ")[2].split()[19]
+    (config / "sessions").mkdir()
+    for name, start in (("aaaa", began), ("bbbb", "5"), ("cccc", "Mon Nov 30 2026"), ("dddd", None)):
+        (config / f"sessions/{name}.json").write_text(json.dumps({"pid": os.getpid(), "sessionId": name, "cwd": "/x", "procStart": start}))
+    assert sorted(cc.live_clients()) == ["aaaa", "cccc", "dddd"]
+
+
 def test_a_process_of_somebody_else_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     def kill(pid: int, signal: int) -> None:
         raise PermissionError
