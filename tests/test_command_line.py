@@ -127,6 +127,14 @@ def test_unreadable(run_script: Run, session: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (1, b"", 1)
 
 
+def test_interrupted_by_the_person(capsys: pytest.CaptureFixture[str]) -> None:
+    def job(options: object) -> str:
+        raise KeyboardInterrupt
+
+    assert cc.serve(cc.build_base_parser("x.py", "", "", 28_000), job, []) == 1
+    assert capsys.readouterr() == ("", "x.py: interrupted, so there is no report; call it again for one\n")
+
+
 def test_a_closed_pipe_is_silent(session: Path) -> None:
     environment = {name: os.environ[name] for name in ("PATH", "HOME", "CLAUDE_CONFIG_DIR")}
     process = subprocess.Popen([sys.executable, str(COMPACT), "--id", ID], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)

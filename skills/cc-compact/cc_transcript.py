@@ -2143,6 +2143,9 @@ def serve(parser: Parser, job: Callable[[argparse.Namespace], str], argv: Option
         if not unwritten:
             write_complaint(f"{parser.prog}: {cut(' '.join(mask(clean(str(refusal))).split()), 1500)}\n")
         return 1
+    except KeyboardInterrupt:
+        write_complaint(f"{parser.prog}: interrupted, so there is no report; call it again for one\n")
+        return 1
     finally:
         gc.freeze()  # else the interpreter would look for circles in all of it once more before it ends
 
