@@ -222,6 +222,14 @@ def test_split_arguments() -> None:
         assert cc.split_arguments(parser, text) == argv, text
 
 
+@pytest.mark.parametrize("text", ["--file ~/barn.jsonl", "--file=~/barn.jsonl", "~/barn.jsonl", "--project ~/work", "--project=~/work aaaa"])
+def test_a_tilde_is_the_home_folder(run_script: Run, session: Path, tmp_path: Path, text: str) -> None:
+    home = Path(os.environ["HOME"])
+    (home / "work").symlink_to(tmp_path)
+    shutil.copy(session, home / "barn.jsonl")
+    assert title(parsed(run_script(COMPACT, "--args-stdin", stdin=text.encode(), cwd=Path("/")))) == "Ada's barn"
+
+
 def test_an_unknown_option_on_standard_input(run_script: Run, session: Path) -> None:
     done = slash(run_script, "--nonsense Ada's barn")
     assert (done.returncode, done.stdout, done.stderr) == (2, b"", b"compact_session.py: unrecognized arguments: --nonsense; see --help\n")

@@ -2104,6 +2104,8 @@ def parse_arguments(parser: Parser, argv: list[str]) -> argparse.Namespace:
     if arguments.max_chars < SMALLEST_BOUND:
         parser.error(f"--max-chars must be at least {SMALLEST_BOUND}")
     arguments.asked_chars, arguments.done = arguments.max_chars, ""
+    arguments.project = os.path.expanduser(arguments.project)  # no shell does it behind a slash command or in --project=~/x
+    arguments.file = os.path.expanduser(arguments.file) if arguments.file else arguments.file
     if arguments.args_stdin:
         arguments.max_chars = min(arguments.max_chars, CLIENT_LIMIT)
     return arguments
