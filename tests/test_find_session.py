@@ -583,6 +583,8 @@ def test_of_a_pruned_session_what_the_prompt_history_keeps_is_said(config: Path)
 
 def test_a_directory_as_a_reference_is_called_one(config: Path, tmp_path: Path) -> None:
     assert refusal(str(tmp_path)) == f"{tmp_path} is a directory, not a transcript; to take that project's latest session, use --project {tmp_path}"
+    (config / "projects/-x").mkdir(parents=True)
+    assert refusal(f"{config}/projects/-x") == f"{config}/projects/-x is a directory, not a transcript; give the path of a .jsonl file in it"
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
@@ -614,3 +616,10 @@ def test_an_empty_session_cleared_in_its_turn_is_passed_over(config: Path, monke
     monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", own)
     assert find().path.endswith(f"{A}.jsonl")
     assert find().note == "the session that /clear ended"
+
+
+@pytest.mark.parametrize(("excluded", "left"), [(B, A), (B[:8], A), (f"{B.upper()}.jsonl", A), ("", B), (A, B), ("cccc", B)])
+def test_excluded_by_its_id_or_the_beginning_of_it(config: Path, excluded: str, left: str) -> None:
+    talk(config, A, 0)
+    talk(config, B, 30)
+    assert find("--exclude", excluded).path.endswith(f"{left}.jsonl")

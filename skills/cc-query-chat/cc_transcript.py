@@ -2421,7 +2421,8 @@ def latest_session(directory: str, everywhere: bool, excluded: set[str]) -> Foun
     own = own_session()
     cards = project_cards(directory, everywhere)
     live = live_clients()
-    barred = {session_id(name) for name in excluded} | ({own.lower()} if own else set())
+    named = tuple(session_id(name) for name in (*excluded, own or "") if name)
+    barred = {*named, *(card.id.lower() for card in cards if card.id.lower().startswith(named))}  # the beginning of an id will do
     if own and not everywhere:
         known, cleared = {card.id.lower(): card for card in cards}, cleared_session(own.lower(), directory)
         for _ in cards:  # what was cleared twice in a row has nothing between: the one before is meant
@@ -2533,7 +2534,9 @@ def find_session(arguments: argparse.Namespace, default: str = "latest") -> Foun
 def find_reference(reference: str, directory: str, everywhere: bool) -> Found:
     """What free words name."""
     if os.sep in reference and os.path.isdir(os.path.expanduser(reference)):
-        raise Refusal(f"{reference} is a directory, not a transcript; to take that project's latest session, use --project {reference}")
+        inside = os.path.abspath(os.path.expanduser(reference)).startswith(tuple(projects_roots()))
+        advice = "give the path of a .jsonl file in it" if inside else f"to take that project's latest session, use --project {reference}"
+        raise Refusal(f"{reference} is a directory, not a transcript; {advice}")
     if not re.search(r"\w", reference):
         raise Refusal(f"no such session: '{reference}' is no name; give a title, an id, a prefix of 4 or more, or a path")
     if reference.endswith(".jsonl") and (os.sep in reference or os.path.isfile(reference)):

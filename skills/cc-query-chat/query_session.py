@@ -1255,8 +1255,8 @@ def find_targets(options: argparse.Namespace) -> tuple[list[Target], Optional[cc
         found = cc.find_session(options)
         return [Target(found.path), *(agents_of(found.path) if options.subagents else [])], found
     directory = cc.project_directory(options.project)
-    barred = {cc.session_id(name) for name in (*options.exclude, cc.own_session() or "") if name}
-    return [target for target in all_targets(directory, options) if target.session.lower() not in barred], None
+    barred = tuple(cc.session_id(name) for name in (*options.exclude, cc.own_session() or "") if name)
+    return [target for target in all_targets(directory, options) if not target.session.lower().startswith(barred)], None
 
 
 def all_targets(directory: str, options: argparse.Namespace) -> list[Target]:
