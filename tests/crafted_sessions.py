@@ -97,6 +97,26 @@ class Maker:
         self.prompt(12, 11)
         self.text(13, 12)
 
+    def compacted_between(self) -> None:
+        """A compaction (10, 11) that kept the second of two turns, of its parallel calls (4, 5) one by the links, and a turn after it (12, 13)."""
+        self.answered()
+        self.prompt(3, 2)
+        self.call(4, 3)
+        self.call(5, 4)
+        self.result(6, 5)
+        self.result(7, 4)
+        self.text(8, 7)
+        segment = {"headUuid": uid(3), "anchorUuid": uid(11), "tailUuid": uid(8)}
+        metadata = {"trigger": "manual", "preTokens": 1_000, "preservedSegment": segment}
+        self.record(10, None, "system", subtype="compact_boundary", content="Conversation compacted", logicalParentUuid=uid(8), compactMetadata=metadata)
+        self.record(11, 10, "user", isCompactSummary=True, isVisibleInTranscriptOnly=True, message={"role": "user", "content": "summary 11"})
+        self.prompt(12, 11)
+        self.text(13, 12)
+
+    def again(self) -> None:
+        """All of the file once more: what was copied on top of itself."""
+        self.lines += [dict(line) for line in self.lines]
+
     def elsewhere(self, pinned: int, under: Optional[int] = None, explicit: bool = False) -> None:
         """Another branch, written last, and a pin on what it left behind."""
         self.prompt(90, under)
@@ -153,6 +173,9 @@ CRAFTED: dict[str, Callable[[Maker], None]] = {
     "kept: the same, explicit": made(Maker.compacted, step("queued", 14, 13), step("text", 15, 14), step("elsewhere", 13, 11, True)),
     "kept: on an answer before a duration and a prompt": made(Maker.compacted, step("system", 14, 13), step("prompt", 15, 13), step("elsewhere", 13, 11)),
     "kept: on an answer before old progress": made(Maker.compacted, step("progress", 14, 13), step("elsewhere", 13, 11)),
+    # a file that was copied on top of itself: what stood before the compaction stands behind it as well
+    "kept: a call beside the links": made(Maker.compacted_between),
+    "kept: the same, the file twice": made(Maker.compacted_between, Maker.again),
 }
 
 

@@ -111,12 +111,12 @@ def test_the_ledgers_command_runs_as_printed(tmp_path: Path, run_script: Run) ->
     assert command is not None
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/python3").symlink_to(sys.executable)
-    done = subprocess.run(
-        ["sh", "-c", command], capture_output=True, check=False, env={**os.environ, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}"})
-    assert (done.returncode, done.stderr) == (0, b"")
+    found = run_as_printed(command, tmp_path / "bin")
     left = sorted(set(range(1, 251)) - {int(found.get("n", "")) for found in root.iter("exchange")})
     assert 1 < left[0] < 10 and 240 < left[-1] < 250  # the first ones and the last ones are shown
-    assert f'turns="{left[0]}-{left[-1]}" of="250"'.encode() in done.stdout
+    assert (found.get("turns"), found.get("of")) == (f"{left[0]}-{left[-1]}", "250")
+    more = [element.text for element in found.iter() if (element.text or "").startswith("python3 ")]
+    assert more and all(run_as_printed(str(text), tmp_path / "bin").tag == "chat-query" for text in more)
 
 
 def test_a_session_that_began_from_a_report_keeps_what_was_asked_first(config: Path, run_script: Run) -> None:
@@ -140,3 +140,10 @@ def test_the_last_message_is_whole_where_there_is_room_and_a_cut_has_its_command
     assert "characters, cut …]" in (short.findtext(".//final-agent-message") or "")
     (omitted,) = short.iter("omitted")
     assert (omitted.get("shown"), omitted.get("texts-cut"), (omitted.text or "")[-11:]) == (None, "1", " --turn 1-1")
+
+
+def run_as_printed(command: str, bin_folder: Path) -> ElementTree.Element:
+    """The report of a command that a shell runs, `bin_folder` first on its path."""
+    done = subprocess.run(["sh", "-c", command], capture_output=True, check=False, env={**os.environ, "PATH": f"{bin_folder}:{os.environ['PATH']}"})
+    assert (done.returncode, done.stderr) == (0, b"")
+    return ElementTree.fromstring(done.stdout)

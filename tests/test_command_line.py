@@ -81,6 +81,21 @@ def test_done(run_script: Run, session: Path) -> None:
     assert [user.text for user in report.iter("user")] == ["paint the barn \U0001F33E na\u00efvely", "and the gate?"]
 
 
+@pytest.mark.parametrize("words", [
+    ["Ada's", "--maxlen", "20", "barn"], ["Ada's", "barn", "--maxlen", "20"], ["--maxlen", "20", "Ada's", "--", "barn"], ["--title", "Ada's barn", "--maxlen=20"], [f"--id={ID}"],
+])
+def test_words_may_stand_on_both_sides_of_an_option(run_script: Run, session: Path, words: list[str]) -> None:
+    assert title(parsed(run_script(COMPACT, *words))) == "Ada's barn"
+
+
+def test_with_values() -> None:
+    parser = cc.build_base_parser("x.py", "", "", 28_000)
+    for words, argv in (
+            ([], []), (["a", "--id", "-x", "b"], ["--id=-x", "--", "a", "b"]), (["--id", "--latest"], ["--id", "--latest"]), (["--latest", "x"], ["--latest", "--", "x"]),
+            (["--", "--id"], ["--", "--id"]), (["-"], ["--", "-"]), (["--id", "a", "b", "--id"], ["--id=a", "--id", "--", "b"]), (["--title", ""], ["--title="])):
+        assert cc.with_values(parser, words) == argv, words
+
+
 def test_refused(run_script: Run, config: Path) -> None:
     done = run_script(COMPACT, "nothing like it")
     assert (done.returncode, done.stdout) == (1, b"")
@@ -110,6 +125,14 @@ def test_unreadable(run_script: Run, session: Path) -> None:
     done = run_script(COMPACT, "--file", session)
     session.chmod(0o600)
     assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (1, b"", 1)
+
+
+def test_interrupted_by_the_person(capsys: pytest.CaptureFixture[str]) -> None:
+    def job(options: object) -> str:
+        raise KeyboardInterrupt
+
+    assert cc.serve(cc.build_base_parser("x.py", "", "", 28_000), job, []) == 1
+    assert capsys.readouterr() == ("", "x.py: interrupted, so there is no report; call it again for one\n")
 
 
 def test_a_closed_pipe_is_silent(session: Path) -> None:
@@ -168,8 +191,8 @@ def slash(run_script: Run, text: str, *words: str) -> subprocess.CompletedProces
 
 
 @pytest.mark.parametrize("text", [
-    "", "   ", "\n", "Ada's barn", "ada's BARN", "  Ada's barn  ", "Ada's", ID, f"claude --resume {ID}", "--latest", f"--id {ID}", f"--id={ID}", f'--id "{ID}"', f"--id '{ID}'",
-    "--title \"Ada's barn\"", "--maxlen 20 Ada's barn", "--max-chars=2000 --first 1 Ada's barn", "--show-secrets Ada's barn", "--project . Ada's barn",
+    "", "   ", "\n", "Ada's barn", "ada's BARN", "  Ada's barn  ", "Ada's", ID, f"claude --resume {ID}", f"{ID} --maxlen 20", "aaaa --maxlen=20 --first 1", "--latest", f"--id {ID}", f"--id={ID}", f'--id "{ID}"', f"--id '{ID}'",
+    "--title \"Ada's barn\"", "\"Ada's barn\"", "'Ada's barn'", "`Ada's barn`", "“Ada's barn”", "-- Ada's barn", "--maxlen 20 -- Ada's barn", "Ada's\0 barn", "--maxlen 20 Ada's barn", "--max-chars=2000 --first 1 Ada's barn", "--show-secrets Ada's barn", "--project . Ada's barn",
     f"--exclude bbbbbbbb-0000-4000-8000-000000000002 {ID}", "aaaa",
 ])
 def test_slash_arguments_that_name_the_session(run_script: Run, session: Path, text: str) -> None:
@@ -185,6 +208,7 @@ def test_slash_arguments_are_kept_as_they_are(run_script: Run, session: Path, tm
     assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (1, b"", 1)
     said = " ".join(text.split()).encode()
     assert done.stderr.startswith(b"compact_session.py: no such session: '" + said + b"' ")
+    assert (b"; options stand before the words; " in done.stderr) == (" --" in text)
     assert not (tmp_path / "pwned").exists()
 
 
@@ -194,8 +218,16 @@ def test_split_arguments() -> None:
             ("", []), ("  \n", []), ("fix it", ["--", "fix it"]), ("it's  two  blanks\n", ["--", "it's  two  blanks"]),
             ("--latest", ["--latest"]), ("--latest more words --id x", ["--latest", "--", "more words --id x"]),
             ("--id abc", ["--id=abc"]), ("--id=abc rest", ["--id=abc", "--", "rest"]), ("--title 'a b' c", ["--title=a b", "--", "c"]), ("--title \"it's\"", ["--title=it's"]),
-            ("--title= x", ["--title=", "--", "x"]), ("--max-chars 2000 --show-secrets $(x)", ["--max-chars=2000", "--show-secrets", "--", "$(x)"])):
+            ("--title= x", ["--title=", "--", "x"]), ("-h", ["-h"]), ("5a3e1c70 --id x", ["--id=x", "--", "5a3e1c70"]), (f"{ID} --latest\n", ["--latest", "--", ID]), ("5a3e1c70 --nonsense", ["--", "5a3e1c70 --nonsense"]), ("5a3 --latest", ["--", "5a3 --latest"]), (f"claude --resume {ID} --id x", ["--", f"claude --resume {ID} --id x"]), ("-- --id x", ["--", "--id x"]), ("--latest -- x", ["--latest", "--", "x"]), ("--", []), ("--- x", ["--", "--- x"]), ("--max-chars 2000 --show-secrets $(x)", ["--max-chars=2000", "--show-secrets", "--", "$(x)"])):
         assert cc.split_arguments(parser, text) == argv, text
+
+
+@pytest.mark.parametrize("text", ["--file ~/barn.jsonl", "--file=~/barn.jsonl", "~/barn.jsonl", "--project ~/work", "--project=~/work aaaa"])
+def test_a_tilde_is_the_home_folder(run_script: Run, session: Path, tmp_path: Path, text: str) -> None:
+    home = Path(os.environ["HOME"])
+    (home / "work").symlink_to(tmp_path)
+    shutil.copy(session, home / "barn.jsonl")
+    assert title(parsed(run_script(COMPACT, "--args-stdin", stdin=text.encode(), cwd=Path("/")))) == "Ada's barn"
 
 
 def test_an_unknown_option_on_standard_input(run_script: Run, session: Path) -> None:
@@ -262,6 +294,39 @@ def test_a_skill_folder_works_alone(run_script: Run, session: Path, tmp_path: Pa
     if script == COMPACT:
         assert title(parsed(run_script(alone / script.name, "--id", ID, flags=("-I",), cwd=Path("/")))) == "Ada's barn"
         assert title(parsed(run_script(alone / script.name, "--id", ID, env={"PYTHONSAFEPATH": "1"}))) == "Ada's barn"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a directory in use cannot be removed there")
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
+def test_the_working_directory_is_gone(session: Path, tmp_path: Path, script: Path) -> None:
+    """As in a worktree that was removed: its sessions are still found, by the name that the shell has for it."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    row = json.loads(session.read_text("utf-8").splitlines()[0])
+    other = session.parents[1] / cc.folder_name(os.path.realpath(gone)) / "bbbbbbbb-0000-4000-8000-000000000002.jsonl"
+    other.parent.mkdir()
+    other.write_text(json.dumps({**row, "cwd": os.path.realpath(gone), "sessionId": other.stem, "message": {"role": "user", "content": "mow the barn lawn"}}) + "\n")
+    for words, found in (("--latest", b"mow the barn lawn"), (f"--id {ID}", b"Ada's barn"), ("--latest --project ..", b"")):
+        extra = {"query_session.py": "barn", "fork_session.py": "--dry-run"}.get(script.name, "")
+        gone.mkdir(exist_ok=True)
+        done = shell(f"cd {shlex.quote(os.path.realpath(gone))} && rmdir ../gone && SCRIPT {words} {extra}", script)
+        assert b"Traceback" not in done.stderr and done.stderr.count(b"\n") <= 1
+        assert found in done.stdout.replace(b"mow the barn lawn (fork)", b"mow the barn lawn")
+
+
+@pytest.mark.skipif(os.name == "nt" or not hasattr(os, "geteuid"), reason="needs permissions")
+def test_folders_that_cannot_be_listed(config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Live clients, worktrees and sub-agents are then none; root may list everything, so the list is made to fail."""
+    def barred(folder: str) -> list[str]:
+        raise PermissionError(13, "Permission denied", folder)
+
+    (config / "sessions").mkdir()
+    (config / "projects/-x").mkdir(parents=True)
+    (tmp_path / ".git/worktrees").mkdir(parents=True)
+    monkeypatch.setattr(os, "listdir", barred)
+    assert cc.live_clients() == {}
+    assert cc.worktrees(str(tmp_path)) == []
+    assert cc.describe_agent("agent-a1").startswith("no such session: agent-a1 would be a sub-agent's transcript")
 
 
 def test_modules_of_the_working_directory_are_not_imported(run_script: Run, session: Path, tmp_path: Path) -> None:

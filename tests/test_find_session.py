@@ -253,7 +253,8 @@ def test_of_two_copies_the_one_with_the_newest_conversation_counts(config: Path)
 def test_only_one_session_can_be_named(config: Path) -> None:
     lay_out_case(config, "09-id-forms")
     for words in (("--latest", "first"), ("--id", "x", "--title", "y"), ("--file", "x", "first")):
-        assert refusal(*words) == "more than one session is named; give one of REF, --id, --title, --file, --latest"
+        assert refusal(*words) == (
+            "more than one session is named; give one of REF, --id, --title, --file, --latest, and put a title with blanks in quotes")
 
 
 # --------------------------------------------------------------------------------------------------------- sub-agents
@@ -582,6 +583,8 @@ def test_of_a_pruned_session_what_the_prompt_history_keeps_is_said(config: Path)
 
 def test_a_directory_as_a_reference_is_called_one(config: Path, tmp_path: Path) -> None:
     assert refusal(str(tmp_path)) == f"{tmp_path} is a directory, not a transcript; to take that project's latest session, use --project {tmp_path}"
+    (config / "projects/-x").mkdir(parents=True)
+    assert refusal(f"{config}/projects/-x") == f"{config}/projects/-x is a directory, not a transcript; give the path of a .jsonl file in it"
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
@@ -598,3 +601,25 @@ def test_a_blank_title_is_none(config: Path) -> None:
     talk(config, A, prompt="count the hives", extra='{"type":"custom-title","customTitle":"  ","sessionId":"x"}\n{"type":"agent-name","agentName":"\\t","sessionId":"x"}\n')
     assert find("count the hives").path.endswith(f"{A}.jsonl")
     assert cc.session_title(cc.read_conversation(cc.read_transcript(find().path))) == "count the hives"
+
+
+def test_an_empty_session_cleared_in_its_turn_is_passed_over(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """/clear twice in a row: the session between holds nothing but the command."""
+    talk(config, A, 0)
+    talk(config, B, 30)  # newer, but another client's
+    own = "dddddddd-0000-4000-8000-000000000004"
+    for at, name in ((1, C), (2, own)):
+        cleared = {"parentUuid": None, "isSidechain": False, "type": "user", "message": {"role": "user", "content": "<command-name>/clear</command-name>"},
+               "uuid": name, "timestamp": f"2026-04-24T03:06:4{at}.010Z", "cwd": ORCHARD, "sessionId": name}
+        (config / "projects/-home-ada-orchard" / f"{name}.jsonl").write_text(json.dumps(cleared) + "\n")
+    history(config, ("hello", ORCHARD, A), ("/clear", ORCHARD, A), ("/clear", ORCHARD, C))
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", own)
+    assert find().path.endswith(f"{A}.jsonl")
+    assert find().note == "the session that /clear ended"
+
+
+@pytest.mark.parametrize(("excluded", "left"), [(B, A), (B[:8], A), (f"{B.upper()}.jsonl", A), ("", B), (A, B), ("cccc", B)])
+def test_excluded_by_its_id_or_the_beginning_of_it(config: Path, excluded: str, left: str) -> None:
+    talk(config, A, 0)
+    talk(config, B, 30)
+    assert find("--exclude", excluded).path.endswith(f"{left}.jsonl")

@@ -619,15 +619,18 @@ def as_client(line: bytes) -> bytes:
     return json.dumps({**head, "message": message, "type": kind, "uuid": uuid, "timestamp": timestamp, **row}, separators=(",", ":")).encode() + b"\n"
 
 
-@pytest.mark.parametrize("how, status", [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_fork_that_is_stopped_leaves_nothing(place: Callable[..., Path], tmp_path: Path, config: Path, how: signal.Signals, status: int) -> None:
+@pytest.mark.parametrize("how, status, told", [(signal.SIGTERM, 143, b""), (signal.SIGINT, 1, b"interrupted")])
+def test_a_fork_that_is_stopped_leaves_nothing(
+    place: Callable[..., Path], tmp_path: Path, config: Path, how: signal.Signals, status: int, told: bytes
+) -> None:
     source = place(long_session(100))
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": str(config)}
     with subprocess.Popen([sys.executable, str(SCRIPT), "--file", str(source), "--exact"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as run:
         while run.poll() is None and not list(source.parent.glob(".*.unfinished")):
             time.sleep(0.001)
         run.send_signal(how)
-        assert run.communicate() == (b"", b"") and run.returncode == status
+        out, err = run.communicate()
+        assert (out, run.returncode) == (b"", status) and told in err and len(err.splitlines()) == bool(told)
     assert list(source.parent.iterdir()) == [source]
 
 

@@ -1,8 +1,10 @@
 """What the module takes for live is what the real client was seen to send on --resume (tests/resumed.json; resumed.py says how)."""
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import cc_transcript as cc
 import pytest
 import resumed
 
@@ -16,3 +18,24 @@ def test_every_session_is_pinned() -> None:
 @pytest.mark.parametrize("name", resumed.names())
 def test_live_is_what_the_client_sends(name: str, tmp_path: Path) -> None:
     assert resumed.live(name, tmp_path) == resumed.pinned()[name]
+
+
+@pytest.mark.parametrize(("retracted", "note_under", "sent"), [
+    ([], 4, "1 2 3 4 5 6 7"), ([4], 4, "1 2 3 5 6 7"), ([2, 3, 5], 4, "1 4 5 6 7"), (["00000004-0000-4000-8000-ffffffffffff"], 4, "1 2 3 5 6 7"), ([4], 3, "1 2 3 4 6 7"), ([None, 9], 4, "1 2 3 4 5 6 7"),
+])
+def test_what_a_change_of_the_model_took_back_is_not_sent(retracted: list[object], note_under: int, sent: str, tmp_path: Path) -> None:
+    """Tried on client 2.1.332. Record 5 is the note; where it hangs beside the path, it counts for nothing."""
+    def uid(number: object) -> object:
+        return f"{number:08d}-0000-4000-8000-{number:012d}" if isinstance(number, int) else number
+
+    parents, note_is_on_path = {1: None, 2: 1, 3: 2, 4: 3, 5: note_under, 6: 5 if note_under == 4 else 4, 7: 6}, note_under == 4
+    lines = []
+    for number, parent in parents.items():
+        kind = "system" if number == 5 else ("assistant", "user")[number % 2 if number < 5 else 1 - number % 2]
+        told = {"subtype": "model_refusal_fallback", "retractedMessageUuids": [uid(item) for item in retracted]} if number == 5 else {
+            "message": {"role": kind, "content": [{"type": "text", "text": f"said {number}"}], "id": f"m{number}"}}
+        lines.append(json.dumps({"parentUuid": uid(parent), "isSidechain": False, "type": kind, "uuid": uid(number), "timestamp": f"2026-05-01T10:{number:02d}:00.000Z", "sessionId": "s", **told}))
+    path = tmp_path / "s.jsonl"
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    live = cc.live_records(cc.read_transcript(str(path)))
+    assert " ".join(str(int(record.uuid[:8])) for record in live if note_is_on_path or record.kind != "system") == sent

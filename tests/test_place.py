@@ -161,6 +161,23 @@ def test_worktrees_of_a_repository(trees: tuple[str, str, str]) -> None:
     assert sorted(cc.worktrees(right)) == sorted([main, left])
 
 
+def test_the_working_trees_are_those_that_git_names(trees: tuple[str, str, str]) -> None:
+    """A bare repository is none, and neither is what holds it; a submodule is another repository; pointers may be relative."""
+    main, left, right = trees
+    root = Path(main).parent
+    git("clone", "-q", "--bare", main, root / "below/bare.git")
+    for name in ("one", "two"):
+        git("-C", root / "below/bare.git", "worktree", "add", "-q", "-b", name, root / "below" / name)
+    assert cc.worktrees(str(root / "below/one")) == [str(root / "below/two")]
+    git("-C", main, "-c", "protocol.file.allow=always", "submodule", "add", "-q", main, "part")
+    assert cc.worktrees(os.path.join(main, "part")) == []
+    place = Path((root / "left tree/.git").read_text().partition("gitdir: ")[2].strip())  # git's own name for it has no blank
+    (place / "gitdir").write_text("../../../../left tree/.git\n")
+    (root / "left tree/.git").write_text(f"gitdir: ../main/.git/worktrees/{place.name}\n")
+    assert sorted(cc.worktrees(main)) == sorted([left, right])
+    assert sorted(cc.worktrees(left)) == sorted([main, right])
+
+
 def test_no_repository_no_worktrees(tmp_path: Path) -> None:
     (tmp_path / "plain").mkdir()
     assert cc.worktrees(str(tmp_path / "plain")) == []
@@ -221,6 +238,16 @@ def test_live_clients(config: Path) -> None:
         (folder / name).write_text(content)
     (folder / "folder").mkdir()
     assert cc.live_clients() == {"aaaa": "/x"}
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="only Linux tells when a process began")
+def test_a_crashed_clients_number_that_is_used_again_is_no_client(config: Path) -> None:
+    """Client 2.1.332 writes procStart, the 22nd field of /proc/<pid>/stat, and leaves the files of the crashed where they are."""
+    began = Path("/proc/self/stat").read_text().rpartition(") ")[2].split()[19]
+    (config / "sessions").mkdir()
+    for name, start in (("aaaa", began), ("bbbb", "5"), ("cccc", "Mon Nov 30 2026"), ("dddd", None)):
+        (config / f"sessions/{name}.json").write_text(json.dumps({"pid": os.getpid(), "sessionId": name, "cwd": "/x", "procStart": start}))
+    assert sorted(cc.live_clients()) == ["aaaa", "cccc", "dddd"]
 
 
 def test_a_process_of_somebody_else_runs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -292,11 +319,20 @@ def test_cleared_twice(config: Path) -> None:
     assert cc.cleared_session("b", P) == "a"
 
 
-def session_begun_by_clear(config: Path, session: str, stamp: str) -> None:
+@pytest.mark.parametrize("typed", ["/clear", "/clear apples", "/reset", "/new", "/new apples"])
+def test_clear_by_its_other_names_and_with_a_name(config: Path, typed: str) -> None:
+    """Tried on client 2.1.332: the history has what was typed, the new file /clear and the name, which is the old session's."""
+    write_history(config, ("hello", P, "a"), ("hi", P, "x"), (typed, P, "a"), ("still here", P, "x"), ("go on", P, "b"))
+    assert cc.cleared_session("b", P) == "a"
+    session_begun_by_clear(config, "b", "2026-04-24T03:06:42.010Z", typed.partition(" ")[2])
+    assert cc.cleared_session("b", P) == "a"
+
+
+def session_begun_by_clear(config: Path, session: str, stamp: str, name: str = "") -> None:
     """A session file as the client begins it after /clear: the command stands in its head."""
     path = config / "projects/-home-ada-orchard" / f"{session}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = "<command-name>/clear</command-name>\n<command-message>clear</command-message>\n<command-args></command-args>"
+    text = "<command-name>/clear</command-name>\n<command-message>clear</command-message>\n<command-args>" + name + "</command-args>"
     rows = [("user", text, stamp), ("user", "go on", stamp)]
     path.write_text("".join(json.dumps({
         "parentUuid": None, "isSidechain": False, "type": kind, "message": {"role": kind, "content": said}, "uuid": f"{session}-{at}", "timestamp": when, "cwd": P}) + "\n"
@@ -311,6 +347,17 @@ def test_the_head_of_the_new_file_tells_which_of_two_clears(config: Path) -> Non
     session_begun_by_clear(config, "y", "2026-04-24T03:06:52.010Z")
     assert cc.cleared_session("b", P) == "a"
     assert cc.cleared_session("y", P) == "x"
+
+
+def test_a_clear_after_the_session_was_moved_to_another_directory(config: Path) -> None:
+    """Tried on client 2.1.332: /cd moves the file to the other directory's folder; the history keeps the directory of before."""
+    write_history(config, ("hello", "/home/ada/old", "a"), ("hi", "/elsewhere", "x"), ("/clear", "/elsewhere", "x"), ("/clear", "/home/ada/old", "a"))
+    session_begun_by_clear(config, "b", "2026-04-24T03:06:42.010Z")
+    (config / "projects/-elsewhere").mkdir()
+    (config / "projects/-elsewhere/x.jsonl").touch()
+    assert cc.cleared_session("b", P) is None  # a's file is in neither folder
+    (config / "projects/-home-ada-orchard/a.jsonl").touch()
+    assert cc.cleared_session("b", P) == "a"
 
 
 def test_a_session_that_no_clear_began(config: Path) -> None:

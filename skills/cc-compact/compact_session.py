@@ -1023,19 +1023,14 @@ LEDGER_UNITS = 480  # room kept for the ledger of what was left out, more where 
 COMMAND_CHARS = 400  # a longer command is left out: cut, it would not run
 
 
-def in_quotes(path: str) -> str:
-    """A path as a shell's double-quoted word, the spelling of the SKILL.md's rule."""
-    return '"' + re.sub(r'["$`]' if os.sep == "\\" else r'["$`\\]', r"\\\g<0>", path) + '"'
-
-
 def detail_command(named: str, turns: str) -> str:
     """The command that shows what the report of a session left out: cc-query-chat's, spelled as the SKILL.md's rule lets it run;
     this script's own where its folder was copied alone."""
     own = os.path.dirname(os.path.abspath(__file__))
     search = os.path.join(own, "..", "cc-query-chat", "query_session.py")
     if os.path.isfile(search):
-        return f"python3 {in_quotes(search)} {named} {turns}"
-    return f'python3 {in_quotes(os.path.abspath(__file__))} {named} --max-chars 29000 --first 40 --middle 40 --last 40'
+        return f"python3 {cc.in_quotes(search)} {named} {turns}"
+    return f'python3 {cc.in_quotes(os.path.abspath(__file__))} {named} --max-chars 29000 --first 40 --middle 40 --last 40'
 
 
 def turns_left_out(fitted: list[cc.Fitted], level: Level) -> str:
@@ -1063,7 +1058,7 @@ def omitted(fitted: list[cc.Fitted], level: Level, quote: cc.Quoter, most: int) 
     head = quote.attributes({**left_out, "or": "--keyword WORDS"})
     identifier = level.conversation.transcript.id
     known = cc.UUID.fullmatch(identifier) and any(os.path.abspath(level.path).startswith(root + os.sep) for root in cc.projects_roots())
-    named = f"--id {identifier}" if known else f"--file {in_quotes(os.path.abspath(level.path))}"
+    named = f"--id {identifier}" if known else f"--file {cc.in_quotes(os.path.abspath(level.path))}"
     command = detail_command(named, turns_left_out(fitted, level))
     ledger = cc.element("omitted", head, quote.line(command, COMMAND_CHARS)) + "\n"
     fits = cc.utf16_length(command) <= COMMAND_CHARS and cc.utf16_length(ledger) <= most

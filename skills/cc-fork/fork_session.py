@@ -1248,7 +1248,7 @@ def link_into_place(made: str, path: str) -> bool:
 def scratch_folder() -> str:
     """A folder for a copy that is only tried out. (The module for this takes 6 ms to import.)"""
     named = [os.environ.get(name, "") for name in ("TMPDIR", "TEMP", "TMP")]
-    return next((folder for folder in (*named, "/tmp") if folder and os.path.isdir(folder)), os.path.abspath("."))
+    return next((folder for folder in (*named, "/tmp") if folder and os.path.isdir(folder)), cc.current_directory())
 
 
 class Written(NamedTuple):
@@ -1325,7 +1325,7 @@ def resume_command(conversation: cc.Conversation, identity: Identity) -> tuple[s
     directory = identity.directory or next((record.cwd for record in reversed(conversation.live) if record.cwd), "")
     if directory and not os.path.isdir(directory):
         return command, f"{directory} is gone: --into DIR makes the copy a session of the directory where the project is now"
-    if not directory or os.path.realpath(directory) == os.path.realpath("."):
+    if not directory or os.path.realpath(directory) == os.path.realpath(cc.current_directory()):
         return command, ""
     import shlex  # for a session of another directory
 

@@ -99,7 +99,15 @@ def config_root() -> str:
     named = os.environ.get("CLAUDE_CONFIG_DIR")
     if not named:
         return os.path.join(os.path.expanduser("~"), ".claude")
-    return os.path.abspath(named if named.isascii() else normalized(named))
+    return os.path.normpath(os.path.join(current_directory(), named if named.isascii() else normalized(named)))
+
+
+def current_directory() -> str:
+    """The directory this runs in; where it is gone, such as a worktree that was removed, the name that the shell still has for it."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return os.environ.get("PWD") or os.sep
 
 
 def normalized(text: str) -> str:
@@ -113,7 +121,7 @@ def projects_roots() -> list[str]:
     """The folders that hold project folders. An empty CLAUDE_CONFIG_DIR makes the client write to ./projects."""
     roots = [os.path.join(config_root(), "projects")]
     if os.environ.get("CLAUDE_CONFIG_DIR") == "":
-        roots.append(os.path.abspath("projects"))
+        roots.append(os.path.join(current_directory(), "projects"))
     return roots
 
 
@@ -156,14 +164,24 @@ def worktrees(directory: str) -> list[str]:
         if top == below:
             return []
     git = os.path.join(top, ".git")
-    if os.path.isfile(git):  # a linked tree: "gitdir: <main>/.git/worktrees/<name>"
-        pointer = read_small(git).partition("gitdir:")[2].strip()
-        git = os.path.dirname(os.path.dirname(os.path.join(top, pointer))) if pointer else git
-    found = [top, os.path.dirname(git)]
+    if os.path.isfile(git):  # a linked tree: "gitdir: <main>/.git/worktrees/<name>"; a submodule's is no tree of what holds it
+        git = os.path.normpath(os.path.join(top, read_small(git).partition("gitdir:")[2].strip()))
+        holder = os.path.dirname(git)
+        git = os.path.dirname(holder) if os.path.basename(holder) == "worktrees" else git
+    found = [top, os.path.dirname(git)] if os.path.basename(git) == ".git" else [top]  # else it is bare
     trees = os.path.join(git, "worktrees")
-    for name in sorted(os.listdir(trees)) if os.path.isdir(trees) else []:
-        found.append(os.path.dirname(read_small(os.path.join(trees, name, "gitdir")).strip()))
+    for name in names_in(trees):
+        if pointer := read_small(os.path.join(trees, name, "gitdir")).strip():  # relative, where git was told so
+            found.append(os.path.dirname(os.path.normpath(os.path.join(trees, name, pointer))))
     return [tree for tree in dict.fromkeys(found) if tree and tree != directory]
+
+
+def names_in(folder: str) -> list[str]:
+    """Names of what lies in a folder, none where it cannot be read."""
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
 
 
 def read_small(path: str) -> str:
@@ -200,10 +218,10 @@ def own_session() -> Optional[str]:
 def live_clients() -> dict[str, str]:
     """Session id -> start directory of each client that is open now. The files can be stale after a crash, so the process is asked."""
     folder, found = os.path.join(config_root(), "sessions"), {}
-    for name in os.listdir(folder) if os.path.isdir(folder) else []:
+    for name in names_in(folder):
         for state in parse_line(read_small(os.path.join(folder, name)).encode("utf-8", "replace")).objects:
             pid, session = number(state.get("pid")), state.get("sessionId")
-            if isinstance(session, str) and is_running(pid):
+            if isinstance(session, str) and is_running(pid, string(state.get("procStart"))):
                 found[session.lower()] = string(state.get("cwd"))
     return found
 
@@ -213,11 +231,12 @@ def project_directory(named: str) -> str:
     moves the script, not the project), else the current one."""
     own = own_session()
     started = live_clients().get(own.lower(), "") if own and not named else ""
-    return os.path.realpath(named or started or ".")
+    return os.path.realpath(os.path.join(current_directory(), named or started))
 
 
-def is_running(pid: int) -> bool:
-    """Whether a process has this number. On Windows, where signal 0 would end it, the file is believed."""
+def is_running(pid: int, began: str = "") -> bool:
+    """Whether a process has this number, and where Linux tells when it began, whether that is when the client did: numbers are used
+    again, after a crash above all. On Windows, where signal 0 would end it, the file is believed."""
     if os.name == "nt" or not 0 < pid < 1 << 31:
         return os.name == "nt"
     try:
@@ -226,7 +245,8 @@ def is_running(pid: int) -> bool:
         return False
     except OSError:
         return True
-    return True
+    known = read_small(f"/proc/{pid}/stat").rpartition(")")[2].split()[19:20]
+    return not known or not began.isdecimal() or known == [began]
 
 
 class Typed(NamedTuple):
@@ -1196,7 +1216,9 @@ class Links:
             for uuid, record in self.by_uuid.items():
                 record.line = first_line[uuid]
         self.main = [record for record in self.by_uuid.values() if not record.sidechain]
-        self.boundaries = [record for record in self.main if record.compaction and self.has_summary(record)]
+        told = [record for record in self.main if record.subtype]
+        self.boundaries = [record for record in told if record.compaction and self.has_summary(record)]
+        self.retractions = {record.uuid: record for record in told if record.subtype == "model_refusal_fallback"}
 
     def has_summary(self, boundary: Record) -> bool:
         """Whether a summary belongs to a boundary; one without is no compaction."""
@@ -1239,7 +1261,7 @@ class Chain:
             kept = []
         self.kept, self.cuts = kept, True
         staying = set(kept)
-        self.main = [record for record in self.main if record.last_line >= boundary.line or record.uuid in staying]
+        self.main = [record for record in self.main if record.last_line >= boundary.last_line or record.uuid in staying]
         self.by_uuid = {record.uuid: record for record in self.main}
         if kept:
             self.moved = {record.uuid: kept[-1] for record in self.main if record.parent == anchor and anchor}
@@ -1399,8 +1421,17 @@ class Chain:
             return known[1]
         straight = len(path) == len(self.main) and is_straight(path)
         sent = path if straight else self.set_in_order(path)
+        if self.links.retractions:
+            sent = self.without_retracted(path, sent)
         self.ordered[id(path)] = (path, sent)
         return sent
+
+    def without_retracted(self, path: list[Record], sent: list[Record]) -> list[Record]:
+        """`sent` without what another model was asked to say anew, as the notes of that on the path tell (measured: by the first
+        24 characters of a uuid, and never a system record)."""
+        notes = [note for record in path if (note := self.links.retractions.get(record.uuid))]
+        gone = {string(uuid)[:24] for note in notes for uuid in array(note.fields().get("retractedMessageUuids"))}
+        return [record for record in sent if record.kind == "system" or record.uuid[:24] not in gone]
 
     def set_in_order(self, path: list[Record]) -> list[Record]:
         """The same for a path beside which something hangs, or on which an answer's rows and results do not stand together."""
@@ -1991,6 +2022,11 @@ def write_complaint(line: str) -> None:
             sys.stderr.flush()
 
 
+def in_quotes(path: str) -> str:
+    """A path as a shell's double-quoted word, the spelling that a SKILL.md's rule has."""
+    return '"' + re.sub(r'["$`]' if os.sep == "\\" else r'["$`\\]', r"\\\g<0>", path) + '"'
+
+
 class Parser(argparse.ArgumentParser):
     """A parser that says what is wrong in one line, and ends with status 2. `unknown_hint` is added where an option is not known."""
 
@@ -2066,22 +2102,27 @@ def positive(text: str) -> int:
 
 
 def read_standard_input() -> str:
-    """All of standard input as text, empty where it is closed."""
-    return sys.stdin.buffer.read().decode("utf-8", "replace") if sys.stdin is not None else ""
+    """All of standard input as text but for NUL, which no path takes; empty where it is closed."""
+    return sys.stdin.buffer.read().decode("utf-8", "replace").replace("\0", "") if sys.stdin is not None else ""
 
 
 def with_values(parser: Parser, argv: list[str]) -> list[str]:
-    """`argv` with values that begin with a dash joined to their options: argparse takes `--regexp -v` for two options."""
+    """`argv` with each value joined to its option and free words last: argparse takes `--regexp -v` for two options, and no words
+    on both sides of an option."""
     takes_value = {name: action.nargs != 0 for action in parser._actions for name in action.option_strings}
+    options: list[str] = []
     words: list[str] = []
     for at, word in enumerate(argv):
         if word == "--":
-            return words + argv[at:]
-        if words and takes_value.get(words[-1]) and word.startswith("-") and word not in takes_value:
-            words[-1] += "=" + word
+            words += argv[at + 1 :]
+            break
+        if options and argv[at - 1] == options[-1] and takes_value.get(options[-1]) and word not in takes_value:
+            options[-1] += "=" + word
+        elif word.startswith("-") and word != "-":
+            options.append(word)
         else:
             words.append(word)
-    return words
+    return [*options, "--", *words] if words else options
 
 
 def parse_arguments(parser: Parser, argv: list[str]) -> argparse.Namespace:
@@ -2095,28 +2136,33 @@ def parse_arguments(parser: Parser, argv: list[str]) -> argparse.Namespace:
     if arguments.max_chars < SMALLEST_BOUND:
         parser.error(f"--max-chars must be at least {SMALLEST_BOUND}")
     arguments.asked_chars, arguments.done = arguments.max_chars, ""
+    arguments.project = os.path.expanduser(arguments.project)  # no shell does it behind a slash command or in --project=~/x
+    arguments.file = os.path.expanduser(arguments.file) if arguments.file else arguments.file
     if arguments.args_stdin:
         arguments.max_chars = min(arguments.max_chars, CLIENT_LIMIT)
     return arguments
 
 
-LEADING_OPTION = r"\s*(--[A-Za-z][\w-]*)(?:=(\"[^\"]*\"|'[^']*'|\S*))?(?=\s|$)"
+LEADING_OPTION = r"\s*(-h|--[A-Za-z][\w-]*)(?:=(\"[^\"]*\"|'[^']*'|\S*))?(?=\s|$)"
+ID_FIRST = r"\s*([0-9A-Fa-f][0-9A-Fa-f-]{3,35}(?:\.jsonl)?)\s+(--[\w-]+)"
 OPTION_VALUE = r"\s+(\"[^\"]*\"|'[^']*'|\S+)"
 
 
 def split_arguments(parser: Parser, text: str) -> list[str]:
     """The words of a slash command's arguments: its leading options with their values, then all the rest as one word."""
-    takes_value = {name for action in parser._actions if action.nargs != 0 for name in action.option_strings}
+    takes_value = {name: action.nargs != 0 for action in parser._actions for name in action.option_strings}
     text = re.sub(r"(?:(?<=\s)|^)\\!", "!", text)  # the client escapes a word's leading ! so that it cannot start a skill's command (measured)
+    if (first := re.match(ID_FIRST, text)) and first[2] in takes_value:  # an id with options behind it is no title
+        text = f"{text[first.end(1):]} {first[1]}"
     words: list[str] = []
     while (option := re.match(LEADING_OPTION, text)) is not None:
         words.append(option[1])
         text, value = text[option.end() :], option[2]
-        if value is None and option[1] in takes_value and (following := re.match(OPTION_VALUE, text)):
+        if value is None and takes_value.get(option[1]) and (following := re.match(OPTION_VALUE, text)):
             value, text = following[1], text[following.end() :]
         if value is not None:
             words[-1] += "=" + (value[1:-1] if value[:1] in "\"'" and value[:1] == value[-1:] and len(value) > 1 else value)
-    text = text.strip()
+    text = re.sub(r"\A\s*--(?:\s|\Z)", "", text).strip()  # where options end, as on a command line
     return [*words, "--", text] if text else words
 
 
@@ -2132,7 +2178,8 @@ def serve(parser: Parser, job: Callable[[argparse.Namespace], str], argv: Option
             write_complaint(f"{parser.prog}: {cut(' '.join(mask(clean(str(refusal))).split()), 1500)}\n")
         return 1
     except KeyboardInterrupt:
-        return 130  # what a shell makes of it
+        write_complaint(f"{parser.prog}: interrupted, so there is no report; call it again for one\n")
+        return 1
     finally:
         gc.freeze()  # else the interpreter would look for circles in all of it once more before it ends
 
@@ -2340,7 +2387,13 @@ def project_cards(directory: str, everywhere: bool) -> list[Card]:
 
 MOST_NAMED = 5  # sessions in one line for a person to choose from
 ELSEWHERE = 40  # files written last that are looked at for a hint: each costs a read of its head and tail
+CLEARS = frozenset(("/clear", "/reset", "/new"))  # as they are typed, with a name for what is cleared or without; in a transcript all are /clear
 CLEAR_SECONDS = (-5.0, 1.0)  # the history's /clear against the new file's own record of it (measured: 1 to 15 ms before)
+
+
+def is_clear(command: str) -> bool:
+    """Whether this command ends a session and begins the next."""
+    return not CLEARS.isdisjoint(command.split()[:1])
 
 
 def cleared_session(own: str, directory: str) -> Optional[str]:
@@ -2350,12 +2403,17 @@ def cleared_session(own: str, directory: str) -> Optional[str]:
     stand between (measured with two clients that both cleared). A session without a file yet has only its place in the history.
     """
     files = {session_id(path): path for path in session_files(all_folders())}
-    entries = [entry for entry in prompt_history() if entry.project == directory]
-    clears = [entry for entry in entries if entry.text.split()[:1] == ["/clear"] and entry.session != own]
     if own not in files:
-        return clear_just_before(own, entries)
-    began = begun_by_clear(files[own])
-    near = [(abs(entry.time - began), entry.session) for entry in clears if began and CLEAR_SECONDS[0] <= entry.time - began <= CLEAR_SECONDS[1]]
+        return clear_just_before(own, [entry for entry in prompt_history() if entry.project == directory])
+    folder, began = os.path.dirname(files[own]), begun_by_clear(files[own])
+    if began is None:
+        return None
+    near = [
+        (abs(entry.time - began), entry.session)
+        for entry in prompt_history()
+        if is_clear(entry.text) and entry.session != own and CLEAR_SECONDS[0] <= entry.time - began <= CLEAR_SECONDS[1]
+        if entry.project == directory or os.path.dirname(files.get(entry.session, "")) == folder  # /cd moves the file alone (measured)
+    ]
     return min(near)[1] if near else None
 
 
@@ -2366,7 +2424,7 @@ def clear_just_before(own: str, entries: list[Typed]) -> Optional[str]:
     has no file either, and is not to be given what somebody cleared long ago (measured).
     """
     first = next((at for at, entry in enumerate(entries) if entry.session == own), len(entries))
-    cleared = next((at for at in reversed(range(first)) if entries[at].text.split()[:1] == ["/clear"]), None)
+    cleared = next((at for at in reversed(range(first)) if is_clear(entries[at].text)), None)
     if cleared is None:
         return None
     known = {entry.session for entry in entries[: cleared + 1]}
@@ -2381,7 +2439,7 @@ def begun_by_clear(path: str) -> Optional[float]:
             for offset, data in read_lines(file):
                 holder.take_line(offset, data)
                 last = holder.records[-1] if holder.records else None
-                if last and local_command(last) == "/clear":
+                if last and is_clear(local_command(last)):
                     return seconds(last.timestamp)
                 if offset > EDGE_BYTES or (last and (prompt_of(last) or last.kind == "assistant")):
                     return None
@@ -2395,12 +2453,15 @@ def latest_session(directory: str, everywhere: bool, excluded: set[str]) -> Foun
     own = own_session()
     cards = project_cards(directory, everywhere)
     live = live_clients()
-    barred = {session_id(name) for name in excluded} | ({own.lower()} if own else set())
+    named = tuple(session_id(name) for name in (*excluded, own or "") if name)
+    barred = {*named, *(card.id.lower() for card in cards if card.id.lower().startswith(named))}  # the beginning of an id will do
     if own and not everywhere:
-        cleared = cleared_session(own.lower(), directory)
-        for card in cards:
-            if card.id.lower() == cleared and card.time and cleared not in barred:
-                return found_card(card, [], "the session that /clear ended")
+        known, cleared = {card.id.lower(): card for card in cards}, cleared_session(own.lower(), directory)
+        for _ in cards:  # what was cleared twice in a row has nothing between: the one before is meant
+            if cleared in known and not known[cleared].time:
+                cleared = cleared_session(cleared, directory)
+        if cleared in known and known[cleared].time and cleared not in barred:
+            return found_card(known[cleared], [], "the session that /clear ended")
     fit_cards = [card for card in cards if card.time and card.id.lower() not in barred and not (own and card.id.lower() in live)]
     fit_cards = [card for card in fit_cards if not card.copied] or fit_cards  # a copy says nothing new until it is used
     choice = [card for card in fit_cards if not card.headless] or fit_cards
@@ -2489,7 +2550,7 @@ def find_session(arguments: argparse.Namespace, default: str = "latest") -> Foun
     reference = " ".join(arguments.ref).strip()
     named = [value for value in (arguments.id, arguments.title, arguments.file, arguments.latest or None) if value is not None]
     if len(named) + bool(arguments.ref) > 1:
-        raise Refusal("more than one session is named; give one of REF, --id, --title, --file, --latest")
+        raise Refusal("more than one session is named; give one of REF, --id, --title, --file, --latest, and put a title with blanks in quotes")
     if arguments.file is not None:
         return found_file(arguments.file)
     if arguments.id is not None:
@@ -2505,7 +2566,9 @@ def find_session(arguments: argparse.Namespace, default: str = "latest") -> Foun
 def find_reference(reference: str, directory: str, everywhere: bool) -> Found:
     """What free words name."""
     if os.sep in reference and os.path.isdir(os.path.expanduser(reference)):
-        raise Refusal(f"{reference} is a directory, not a transcript; to take that project's latest session, use --project {reference}")
+        inside = os.path.abspath(os.path.expanduser(reference)).startswith(tuple(projects_roots()))
+        advice = "give the path of a .jsonl file in it" if inside else f"to take that project's latest session, use --project {reference}"
+        raise Refusal(f"{reference} is a directory, not a transcript; {advice}")
     if not re.search(r"\w", reference):
         raise Refusal(f"no such session: '{reference}' is no name; give a title, an id, a prefix of 4 or more, or a path")
     if reference.endswith(".jsonl") and (os.sep in reference or os.path.isfile(reference)):
@@ -2574,6 +2637,8 @@ def find_prefix(prefix: str) -> Optional[Found]:
 def find_title(title: str, directory: str, everywhere: bool) -> Found:
     """The session with this title: exact before part, this project before others, then the newest."""
     wanted = " ".join(title.split()).casefold()
+    if wanted[:1] + wanted[1:][-1:] in ('""', "''", "``", "“”"):  # nothing takes quotes off a slash command's words
+        wanted = wanted[1:-1].strip()
     if not wanted:
         raise Refusal("an empty title names no session; give a title, an id, or --latest")
     search = TitleSearch(wanted, directory, everywhere)
@@ -2582,7 +2647,7 @@ def find_title(title: str, directory: str, everywhere: bool) -> Found:
             newest, *others = sorted(cards, key=lambda card: -card.time)
             return found_card(newest, others, note)
     looked = f"looked at {len(search.names)} sessions in {', '.join(projects_roots())}"
-    hint = describe_unreadable(all_folders()) + title_hint(wanted, search.names)
+    hint = describe_unreadable(all_folders()) + ("; options stand before the words" if " --" in title else "") + title_hint(wanted, search.names)
     raise Refusal(f"no such session: '{cut(title, 200)}' is neither id nor title ({looked}){hint}")
 
 
@@ -2666,12 +2731,12 @@ def newest_hint() -> str:
 def describe_agent(name: str) -> str:
     """Why a sub-agent's name is refused, and which session it belongs to."""
     for folder in all_folders():
-        for session in sorted(os.listdir(folder)):
+        for session in names_in(folder):
             if any(f"{name}.jsonl" in files for _, _, files in os.walk(os.path.join(folder, session, "subagents"))):
                 return f"{name} is a sub-agent of session {session}; name that session"
         path = os.path.join(folder, f"{name}.jsonl")
         if os.path.isfile(path):
-            with open(path, "rb") as file:
+            with open_transcript(path) as file:
                 parents = {string(fields.get("sessionId")) for _, data in read_lines(file) for fields in parse_line(data).objects}
             return f"{name} is a sub-agent of session {', '.join(sorted(filter(None, parents)))}; name that session"
     return f"no such session: {name} would be a sub-agent's transcript, and there is none of that name in {', '.join(projects_roots())}"

@@ -1236,8 +1236,8 @@ def find_targets(options: argparse.Namespace) -> tuple[list[Target], Optional[cc
         found = cc.find_session(options)
         return [Target(found.path), *(agents_of(found.path) if options.subagents else [])], found
     directory = cc.project_directory(options.project)
-    barred = {cc.session_id(name) for name in (*options.exclude, cc.own_session() or "") if name}
-    return [target for target in all_targets(directory, options) if target.session.lower() not in barred], None
+    barred = tuple(cc.session_id(name) for name in (*options.exclude, cc.own_session() or "") if name)
+    return [target for target in all_targets(directory, options) if not target.session.lower().startswith(barred)], None
 
 
 def all_targets(directory: str, options: argparse.Namespace) -> list[Target]:
@@ -1371,7 +1371,7 @@ class Report:
         """An element that holds the call of this script to go on with, spelled as the skill's rule lets it run, unless that is too long."""
         import shlex  # where something was left out
 
-        command = f'python3 "{os.path.abspath(__file__)}" {shlex.join(words)}'
+        command = f"python3 {cc.in_quotes(os.path.abspath(__file__))} {shlex.join(words)}"
         fits = cc.utf16_length(command) <= COMMAND_UNITS
         return self.element(name, given, self.quote.line(command, COMMAND_UNITS) if fits else "")
 

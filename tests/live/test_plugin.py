@@ -159,10 +159,10 @@ class Person:
     def rename(self, title: str) -> None:
         self.say(f"/rename {title}", "Session renamed")
 
-    def clear(self) -> str:
+    def clear(self, command: str = "/clear") -> str:
         """The id of the session that is ended. Done when the new one's file says so: a tenth of a second, before hands type on."""
         ended = self.session()
-        self.enter("/clear")
+        self.enter(command)
         wait_for(lambda: self.session() != ended and bool(clears_in(self.client.config, self.session())), self.tui.screen)
         return ended
 
@@ -223,10 +223,11 @@ def test_goes_on_with_the_session_just_cleared(installed: Client, cwd: Path) -> 
     assert not [text for _, text in sent(turn.requests[0]) if text.startswith(("USE:", "RES:"))]
 
 
-def test_goes_on_with_it_also_when_a_newer_session_has_ended(installed: Client, cwd: Path) -> None:
+@pytest.mark.parametrize("command", ["/clear", "/new", "/reset", "/clear apples"])
+def test_goes_on_with_it_also_when_a_newer_session_has_ended(installed: Client, cwd: Path, command: str) -> None:
     with Person(installed, cwd) as ada:
         ada.ask("Plant the apples in row one.")
-        cleared = ada.clear()
+        cleared = ada.clear(command)
         with Person(installed, cwd) as bob:
             bob.ask("Harvest the pears.")
             bob.leave()
@@ -252,6 +253,20 @@ def test_two_clients_that_both_cleared_each_get_their_own_session(installed: Cli
         apples, pears = ada.clear(), bob.clear()
         assert levels(ada.ask(COMPACT).report()) == [("0", apples)]
         assert levels(bob.ask(COMPACT).report()) == [("0", pears)]
+
+
+def test_cleared_after_the_session_was_moved(installed: Client, cwd: Path, tmp_path: Path) -> None:
+    """/cd moves the session's file to the folder of the other directory; the history keeps the directory of before."""
+    installed.trust(tmp_path)
+    with Person(installed, cwd) as ada:
+        ada.ask("Plant the apples in row one.")
+        ada.say(f"/cd {tmp_path}", str(tmp_path))
+        ada.ask("And the plums.")
+        cleared = ada.clear()
+        with Person(installed, tmp_path) as bob:
+            bob.ask("Harvest the pears.")
+            bob.leave()
+        assert levels(ada.ask(COMPACT).report()) == [("0", cleared)]
 
 
 def test_where_a_command_went_does_not_change_the_project(installed: Client, cwd: Path) -> None:
