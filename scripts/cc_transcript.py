@@ -290,6 +290,7 @@ class Parsed(NamedTuple):
 
 
 DECODER = json.JSONDecoder(strict=False)  # raw control characters inside strings are kept, as text
+MOST_STUBS = 1_000  # torn pieces of one line that a record is looked for behind: a line nested 600,000 deep took minutes
 RECORD_START = re.compile(r'\{\s*"(?:parentUuid|type)"\s*:')
 
 
@@ -316,17 +317,17 @@ def parse_line(data: bytes) -> Parsed:
             pass  # read piece by piece below
     text = text.strip("\ufeff\0 \t\r\n")
     objects: list[dict[str, Any]] = []
-    damaged, at = False, 0
+    stubs, at = 0, 0
     while at < len(text):
         try:
             value, at = DECODER.raw_decode(text, at)
             objects += [value] if isinstance(value, dict) else []
             at += len(text[at : at + 4096]) - len(text[at : at + 4096].lstrip("\0 \t\r"))
         except (ValueError, RecursionError):
-            damaged = True
-            following = RECORD_START.search(text, at + 1)
+            stubs += 1
+            following = RECORD_START.search(text, at + 1) if stubs < MOST_STUBS else None
             at = following.start() if following else len(text)
-    return Parsed(objects, damaged)
+    return Parsed(objects, stubs > 0)
 
 
 def parse_string(data: bytes) -> str:

@@ -162,3 +162,14 @@ def test_hostile_names(script: Path, name: str, session: Path, run_script: Calla
     done = run_script(script, "--file", session, *ARGUMENTS[script])
     assert (done.returncode, done.stderr) == (0, b"")
     ET.fromstring(done.stdout)
+
+
+@pytest.mark.parametrize("piece", [b'{"type":', b'{"type": [', b'{"x":"stub{"parentUuid":'])
+@SCRIPTS
+def test_a_line_nested_without_end(script: Path, piece: bytes, session: Path, run_script: Callable[..., subprocess.CompletedProcess[bytes]]) -> None:
+    """It was tried anew at each of its pieces, which took minutes."""
+    with session.open("ab") as file:
+        file.write(piece * 100_000 + b"\n")
+    done = run_script(script, "--file", session, *ARGUMENTS[script])
+    assert (done.returncode, done.stderr) == (0, b"")
+    ET.fromstring(done.stdout)
