@@ -324,6 +324,7 @@ class Pattern(Matcher):
         if not text:
             raise cc.Refusal("--regexp is empty; give a pattern, or words")
         flags = re.S | re.M | (0 if sensitive else re.I)
+        sensitive = sensitive or "(?-" in text  # folded, the text would not show what a part of the pattern says of case
         composed = unicodedata.normalize("NFC", text)
         spelled = composed if sensitive else fold_pattern(text)
         try:
@@ -529,7 +530,8 @@ class Sieve:
         if not self.respelled(line, lowered):
             return False
         folded = fold(UNICODE_ESCAPES.sub(unescape, line.decode("utf-8", "replace")), False)
-        return any(piece in folded or piece in folded.replace("\u0131", "i") for piece in self.pieces)
+        dotless = folded.replace("\u0131", "i").replace("i\u0307", "i")  # re takes both for an i where case is ignored
+        return any(piece in folded or piece in dotless for piece in self.pieces)
 
 
 def unescape(found: re.Match[str]) -> str:
@@ -701,8 +703,10 @@ SKIPPED_KEYS = frozenset(
     ("base64", "data", "type", "status", "oldTodos", "toolStats", "usage", "toolsUsed", "resolvedModel", "persistedOutputPath", "outputFile")
 )
 IDENTIFIER_ENDS, IDENTIFIERS = ("Id", "_id", "Hash", "Type", "_type"), frozenset(("id", "sha", "kind"))
-OWN_COMMAND = re.compile(  # one of these scripts run, by python or as a command; not one that is merely named
-    r"(?:(?:^|[;&|(\n])\s*|\bpython[\d.]*[\"']?\s+(?:-\S+\s+)*)(?:\"[^\"\n]*|'[^'\n]*|[^\s\"']*)\b(?:compact|query|fork)_session\.py\b"
+OWN_COMMAND = re.compile(  # one of these scripts run, by python or as a command's first word; not one that is merely named
+    r"(?:(?:^|[;&|(`\n]|\b(?:do|then|env|exec|nohup|run|sudo|time) )[ \t]*(?:\w+=(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"';&|(`]*)[ \t]+){0,6}"
+    r"|(?<![\w.])(?:python|pypy|py)[\d.]*[\"']? +(?:-[WX] +[^\s-]\S* +|-\S+ +){0,6})"
+    r"(?:\"[^\"\n]*|'[^'\n]*|(?:\\.|[^\s\"';&|(`\\])*)\b(?:compact|query|fork)_session\.py\b"
 )
 OWN_PROMPT = re.compile(r"/(?:cc-carryover:)?cc-(?:compact|query-chat|fork)\b")
 OWN_REPORT = re.compile(r"\s*<(?:chat-query|compacted-session-chain|forked-session)\b")
@@ -1023,7 +1027,7 @@ class Hit(NamedTuple):
 def hit_of(target: Target, place: tuple[int, str], timestamp: str, item: Item, match: Match, alone: bool) -> Hit:
     """The item as a hit, with its whole text."""
     offset, uuid = place
-    rank = (-match.worth[0], -match.worth[1], -(cc.seconds(timestamp) or 0.0), target.path, offset, item.part)
+    rank = (-match.worth[0], -match.worth[1], -(cc.seconds(timestamp) or 0.0), -len(item.text), target.path, offset, item.part)
     row = hash((uuid or f"{target.path}@{offset}", item.kind, item.part))
     text = hash((item.kind, timestamp, item.text)) if timestamp and not alone else 0
     return Hit(rank, (row, text), target, place, timestamp, item, match)
@@ -1491,12 +1495,28 @@ def search_report(options: argparse.Namespace) -> str:
 
 def search_of(options: argparse.Namespace, watch: Stopwatch) -> Search:
     """What the command line looks for."""
+    import warnings
+
     text, sensitive = options.query, options.case_sensitive
-    matcher = Words(text, sensitive) if options.mode == "keyword" else (Pattern if options.mode == "regexp" else Glob)(text, sensitive, watch)
+    matcher: Matcher
+    if options.mode == "keyword":
+        matcher = Words(text, sensitive)
+    else:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # re's, of sets like [[:alpha:]]: the client pastes standard error into the prompt
+            matcher = (Pattern if options.mode == "regexp" else Glob)(text, sensitive, watch)
     kinds = frozenset(options.type.split(",")) if options.type else frozenset(KINDS) - {"thinking"}
     states = frozenset(options.only.split(",")) if options.only else frozenset(STATES)
     states -= frozenset() if options.subagents else {"subagent"}
     return Search(matcher, Sieve(matcher.literals), kinds, states, options.since_time, options.until_time, options.limit or DEFAULT_LIMIT)
+
+
+def target_note(named: Optional[cc.Found], report: Report) -> str:
+    """What is to be said of the session that was named, empty where nothing is."""
+    if not named or not (named.note or named.others):
+        return ""
+    note = f"{named.note}; also fits: {'; '.join(named.others)}" if named.others else named.note
+    return report.element("target", {}, report.quote.line(note, 500))
 
 
 def lay_out_search(options: argparse.Namespace, search: Search, tally: Tally, targets: list[Target], named: Optional[cc.Found]) -> str:
@@ -1512,14 +1532,16 @@ def lay_out_search(options: argparse.Namespace, search: Search, tally: Tally, ta
         "unreadable": tally.unreadable or None,
         "stopped": "timeout" if tally.stopped else None,
     }
-    body = ""
-    if named and (named.note or named.others):
-        note = f"{named.note}; also fits: {'; '.join(named.others)}" if named.others else named.note
-        body = report.element("target", {}, report.quote.line(note, 500))
-    body += "" if tally.seen else no_hit(options, search, report, targets, named is not None)
-    room = options.max_chars - cc.utf16_length(report.root(given, body + next_steps(options, report, tally, len(tally.hits)))) - 200
+    body = target_note(named, report) + ("" if tally.seen else no_hit(options, search, report, targets, named is not None))
+
+    def room(shown: int) -> int:
+        rest = cc.utf16_length(report.root(given, body + next_steps(options, report, tally, shown)))
+        return max(int(options.max_chars) - rest - 200, 0)
+
     results = [result(n, hit, search, tally, report) for n, hit in enumerate(tally.hits, 1)]
-    shown = fitted(results, options.truncate, max(room, 0))
+    shown = fitted(results, options.truncate, room(len(results)))
+    if len(shown) < len(results):  # what says so has to fit as well
+        shown = fitted(results, options.truncate, room(len(shown)))
     given["showing"] = len(shown)
     body += "".join(shown)
     whole = report.root(given, body + next_steps(options, report, tally, len(shown)))
@@ -1689,16 +1711,21 @@ def list_report(options: argparse.Namespace) -> str:
     """The sessions of the target, newest first, as many as fit."""
     targets, _ = find_targets(options)
     paths = [target.path for target in targets if not target.agent]
+    cards: Iterable[cc.Card] = newest_first(paths)
+    if options.since or options.until:
+        cards = [card for card in cards if (options.since_time or 0.0) <= card.time <= (options.until_time or sys.maxsize)]
+        paths = [card.path for card in cards]
     report = Report(options)
     given: dict[str, object] = {"mode": "list", "sessions": len(paths), "bytes": sum(map(size_of, paths)), "showing": len(paths)}
     if not paths:
-        return report.root(given, report.element("no-session", {}, report.quote.text(nothing_kept(options))))
+        why = "No session was last written to in that time." if targets else nothing_kept(options)
+        return report.root(given, report.element("no-session", {}, report.quote.text(why)))
 
     def omitted(count: int) -> str:
-        return report.command("omitted", {"sessions": count}, ["--list", *same_again(options), "--max-chars", str(READ_ON_BOUND)])
+        return report.command("omitted", {"sessions": count}, ["--list", *same_again(options, "since", "until"), "--max-chars", str(READ_ON_BOUND)])
 
     room = options.max_chars - cc.utf16_length(report.root(given, omitted(len(paths))))
-    lines = (session_line(card, report) for card in itertools.islice(newest_first(paths), options.limit))
+    lines = (session_line(card, report) for card in itertools.islice(cards, options.limit))
     shown = list(that_fit(lines, room))
     given["showing"] = len(shown)
     rest = len(paths) - len(shown)
