@@ -539,6 +539,13 @@ def test_a_row_copied_into_a_fork_is_one_hit_that_names_both(ask: Ask, config: P
     assert {result.get("session"), result.get("also-in")} == {one, two}
 
 
+def test_of_many_copies_of_a_row_four_are_named_and_the_others_counted(ask: Ask, orchard: Callable[..., Path]) -> None:
+    for n in range(1, 8):
+        orchard(f"{n}1111111-0000-4000-8000-000000000001", said(1, None, "zircon"))
+    (result,) = ask("--project", "/home/ada/orchard", "zircon").iter("result")
+    assert (result.get("also-in") or "").endswith("-000000000001 and 2 more") and len((result.get("also-in") or "").split()) == 7
+
+
 def test_of_a_row_that_a_fork_holds_cut_the_whole_text_is_shown(ask: Ask, config: Path) -> None:
     one, two = "11111111-0000-4000-8000-000000000001", "22222222-0000-4000-8000-000000000002"
     for session, output in ((one, "zircon [… cut]"), (two, "zircon, all of it")):

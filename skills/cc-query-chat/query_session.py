@@ -1434,7 +1434,7 @@ def result(n: int, hit: Hit, search: Search, tally: Tally, report: Report) -> Ca
         "ts": hit.timestamp[:19].replace("T", " "),
         "session": hit.target.session,
         "agent": hit.target.agent,
-        "also-in": " ".join(also[:4]),
+        "also-in": " ".join(also[:4]) + (f" and {len(also) - 4} more" if len(also) > 4 else ""),
         "title": cc.shortened(hit.title, 80),
         "state": hit.state,
         "score": search.matcher.score(hit.match),
@@ -1511,14 +1511,6 @@ def search_of(options: argparse.Namespace, watch: Stopwatch) -> Search:
     return Search(matcher, Sieve(matcher.literals), kinds, states, options.since_time, options.until_time, options.limit or DEFAULT_LIMIT)
 
 
-def target_note(named: Optional[cc.Found], report: Report) -> str:
-    """What is to be said of the session that was named, empty where nothing is."""
-    if not named or not (named.note or named.others):
-        return ""
-    note = f"{named.note}; also fits: {'; '.join(named.others)}" if named.others else named.note
-    return report.element("target", {}, report.quote.line(note, 500))
-
-
 def lay_out_search(options: argparse.Namespace, search: Search, tally: Tally, targets: list[Target], named: Optional[cc.Found]) -> str:
     """The whole report, never longer than the bound."""
     report = Report(options)
@@ -1532,7 +1524,11 @@ def lay_out_search(options: argparse.Namespace, search: Search, tally: Tally, ta
         "unreadable": tally.unreadable or None,
         "stopped": "timeout" if tally.stopped else None,
     }
-    body = target_note(named, report) + ("" if tally.seen else no_hit(options, search, report, targets, named is not None))
+    body = ""
+    if named and (named.note or named.others):
+        note = f"{named.note}; also fits: {'; '.join(named.others)}" if named.others else named.note
+        body = report.element("target", {}, report.quote.line(note, 500))
+    body += "" if tally.seen else no_hit(options, search, report, targets, named is not None)
 
     def room(shown: int) -> int:
         rest = cc.utf16_length(report.root(given, body + next_steps(options, report, tally, shown)))
