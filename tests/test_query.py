@@ -615,6 +615,12 @@ def test_no_hit_says_what_was_searched_and_what_comes_close(ask: Ask, orchard: C
     assert all(option in (none.text or "") for option in ("--all-projects", "--subagents", "--history", "--type thinking"))
 
 
+def test_no_hit_names_the_filters_that_were_on(ask: Ask, tmp_path: Path) -> None:
+    path = write(tmp_path / "s.jsonl", said(1, None, "zircon"))
+    assert "Filters were on (--type, --case-sensitive)." in (ask("--file", path, "Zircon", "--case-sensitive", "--type", "user").findtext("no-hit") or "")
+    assert "Filters" not in (ask("--file", path, "quartz").findtext("no-hit") or "")
+
+
 def test_limit_truncate_and_the_bound(run_script: Run, ask: Ask, tmp_path: Path) -> None:
     path = write(
         tmp_path / "s.jsonl", said(1, None, "begin"), *(replied(n, n - 1, text(f'zircon <&"> {n} ' + "é<&>😀 " * 400)) for n in range(2, 60))

@@ -190,6 +190,16 @@ def test_made_up_sessions_in_odd_spellings(config: Path, tmp_path: Path, monkeyp
                 assert quick == slow, (args, lines)
 
 
+@pytest.mark.parametrize("said_so, pattern", [("iris", "ır[ıx]s"), ("İstanbul", "istanbul"), ("ılık", "ilik"), ("kİ", "ki")])
+def test_turkish_letters_are_one_to_patterns(
+    config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said_so: str, pattern: str
+) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_text(json.dumps(said(1, None, said_so), ensure_ascii=False) + "\n", encoding="utf-8")
+    quick, slow = both_ways(monkeypatch, "--file", path, "--regexp", pattern)
+    assert quick == slow and ElementTree.fromstring(quick).get("matched") == "1"
+
+
 def test_a_project_of_many_sessions(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In one process, in two, and without the raw test."""
     folder = config / "projects/-home-ada-orchard"

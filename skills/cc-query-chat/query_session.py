@@ -485,7 +485,7 @@ class Sieve:
         self.needles: set[bytes] = set()
         self.codes: set[int] = set()
         self.plain = False
-        self.blind = literals is None or not all(self.take(fold(literal, False)) for literal in literals)
+        self.blind = literals is None or not all(self.take(fold(literal, False).replace("\u0131", "i")) for literal in literals)
         spelled = sorted(re.escape(json.dumps(chr(code))[3:-1]).encode() for code in self.codes)  # what follows the first \\u
         self.escaped = re.compile(rb"\\u(?:" + b"|".join([*([b"00[2-7]"] if self.plain else []), *spelled]) + rb")")
         self.high: dict[bytes, list[bytes]] = {}
@@ -530,8 +530,8 @@ class Sieve:
         if not self.respelled(line, lowered):
             return False
         folded = fold(UNICODE_ESCAPES.sub(unescape, line.decode("utf-8", "replace")), False)
-        dotless = folded.replace("\u0131", "i").replace("i\u0307", "i")  # re takes both for an i where case is ignored
-        return any(piece in folded or piece in dotless for piece in self.pieces)
+        dotted = folded.replace("\u0131", "i").replace("i\u0307", "i")  # re takes either for an i where case is ignored
+        return any(piece in folded or piece in dotted for piece in self.pieces)
 
 
 def unescape(found: re.Match[str]) -> str:
@@ -1574,8 +1574,8 @@ def no_hit(options: argparse.Namespace, search: Search, report: Report, targets:
         ("thinking", "--type thinking", "thinking" not in search.kinds),
     ]
     text = "Nothing found. Not searched: " + ", ".join(f"{what} ({option})" for what, option, left_out in missing if left_out) + "."
-    if options.type or options.only or options.since or options.until:
-        text += " Filters were on (--type, --only, --since, --until)."
+    filters = [name for name in ("type", "only", "since", "until", "case_sensitive") if getattr(options, name)]
+    text += f" Filters were on (--{', --'.join(filters)}).".replace("_", "-") if filters else ""
     text += pattern_hint(options) + ("" if targets else f" {nothing_kept(options)}")
     close = close_words(targets, search) if options.mode == "keyword" else []
     return report.element("no-hit", {"close-words": ", ".join(close)}, report.quote.text(text))
