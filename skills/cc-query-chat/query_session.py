@@ -703,7 +703,7 @@ SKIPPED_KEYS = frozenset(
     ("base64", "data", "type", "status", "oldTodos", "toolStats", "usage", "toolsUsed", "resolvedModel", "persistedOutputPath", "outputFile")
 )
 IDENTIFIER_ENDS, IDENTIFIERS = ("Id", "_id", "Hash", "Type", "_type"), frozenset(("id", "sha", "kind"))
-OWN_COMMAND = re.compile(  # one of these scripts run, by python or as a command's first word; not one that is merely named
+OWN_COMMAND = (  # one of these scripts run, by python or as a command's first word; not one that is merely named
     r"(?:(?:^|[;&|(`\n]|\b(?:do|then|env|exec|nohup|run|sudo|time) )[ \t]*(?:\w+=(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"';&|(`]*)[ \t]+){0,6}"
     r"|(?<![\w.])(?:python|pypy|py)[\d.]*[\"']? +(?:-[WX] +[^\s-]\S* +|-\S+ +){0,6})"
     r"(?:\"[^\"\n]*|'[^'\n]*|(?:\\.|[^\s\"';&|(`\\])*)\b(?:compact|query|fork)_session\.py\b"
@@ -832,7 +832,7 @@ class Reader:
             return
         prompt = cc.prompt_of(record)
         if prompt and prompt.how == "shell":
-            if not OWN_PROMPT.match(prompt.text) and not OWN_COMMAND.search(prompt.text):
+            if not OWN_PROMPT.match(prompt.text) and not runs_own_script(prompt.text):
                 yield Item("command", prompt.text.removeprefix("! "), prompt.how)
         elif prompt:
             if not OWN_PROMPT.match(prompt.text):
@@ -932,7 +932,12 @@ def is_own_call(call: cc.Call) -> bool:
     """Whether a call ran one of these scripts or skills: the search's own traces are no hits."""
     if call.name == "Skill":
         return bool(OWN_PROMPT.match("/" + call.argument("skill", "command").lstrip("/")))
-    return call.name == "Bash" and bool(OWN_COMMAND.search(call.argument("command")))
+    return call.name == "Bash" and runs_own_script(call.argument("command"))
+
+
+def runs_own_script(command: str) -> bool:
+    """Whether a shell command runs one of these scripts. The pattern is compiled for the first that names one."""
+    return "_session.py" in command and re.search(OWN_COMMAND, command) is not None
 
 
 def describe(call: cc.Call) -> str:
