@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -354,6 +355,29 @@ def test_own_traces_are_no_hits(ask: Ask, tmp_path: Path) -> None:
     assert ask("--file", named, "zircon").get("matched") == "1"
 
 
+RUNS = [
+    "cd /tmp/x && CLAUDE_CONFIG_DIR='/a b' ./query_session.py zircon",
+    "env FOO=1 python3 -X utf8 -u query_session.py zircon",
+    "if true; then sudo ./fork_session.py zircon; fi",
+    "/usr/bin/python3.11 /a\\ b/query_session.py zircon",
+    "pypy3 query_session.py zircon",
+]
+MENTIONS = ["python3 scripts/vendor.py query_session.py zircon", "python3 -m mypy query_session.py zircon"]
+
+
+@pytest.mark.parametrize("command, found", [*((command, "0") for command in RUNS), *((command, "2") for command in MENTIONS)])
+def test_a_call_of_these_scripts_is_known_however_it_is_spelled(ask: Ask, tmp_path: Path, command: str, found: str) -> None:
+    rows = [said(1, None, "begin"), called(2, 1, "Bash", {"command": command}), answered(3, 2, "zircon")]
+    assert ask("--file", write(tmp_path / "s.jsonl", *rows), "zircon").get("matched") == found
+
+
+@pytest.mark.parametrize("piece", [";", "(", "\n", "\\a", "A=b ", "python -X "])
+def test_knowing_a_call_does_not_run_away(piece: str) -> None:
+    began = time.process_time()
+    assert not query.runs_own_script(piece * 40_000 + "'x_session.py")
+    assert time.process_time() - began < 5
+
+
 def test_the_late_result_of_a_background_call_is_its_output(ask: Ask) -> None:
     path = next((FIXTURES / "v332_subagents/projects").glob("*/*.jsonl"))
     reports = [ask("--file", path, "OCHRE-VOLE") for path in (FIXTURES / "v332_subagents/projects").glob("*/*.jsonl")]
@@ -515,6 +539,22 @@ def test_a_row_copied_into_a_fork_is_one_hit_that_names_both(ask: Ask, config: P
     assert {result.get("session"), result.get("also-in")} == {one, two}
 
 
+def test_of_many_copies_of_a_row_four_are_named_and_the_others_counted(ask: Ask, orchard: Callable[..., Path]) -> None:
+    for n in range(1, 8):
+        orchard(f"{n}1111111-0000-4000-8000-000000000001", said(1, None, "zircon"))
+    (result,) = ask("--project", "/home/ada/orchard", "zircon").iter("result")
+    assert (result.get("also-in") or "").endswith("-000000000001 and 2 more") and len((result.get("also-in") or "").split()) == 7
+
+
+def test_of_a_row_that_a_fork_holds_cut_the_whole_text_is_shown(ask: Ask, config: Path) -> None:
+    one, two = "11111111-0000-4000-8000-000000000001", "22222222-0000-4000-8000-000000000002"
+    for session, output in ((one, "zircon [… cut]"), (two, "zircon, all of it")):
+        folder = config / "projects/-home-ada-orchard"
+        folder.mkdir(parents=True, exist_ok=True)
+        write(folder / f"{session}.jsonl", said(1, None, "begin"), called(2, 1, "Bash", {"command": "cat x"}), answered(3, 2, output))
+    assert matches(ask("--all-projects", "zircon")) == ["zircon, all of it"]
+
+
 @pytest.mark.parametrize("split", [False, True])
 def test_a_fork_with_new_ids_is_known_by_the_same_text_at_the_same_time(
     ask: Ask, orchard: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, split: bool
@@ -575,6 +615,12 @@ def test_no_hit_says_what_was_searched_and_what_comes_close(ask: Ask, orchard: C
     assert all(option in (none.text or "") for option in ("--all-projects", "--subagents", "--history", "--type thinking"))
 
 
+def test_no_hit_names_the_filters_that_were_on(ask: Ask, tmp_path: Path) -> None:
+    path = write(tmp_path / "s.jsonl", said(1, None, "zircon"))
+    assert "Filters were on (--type, --case-sensitive)." in (ask("--file", path, "Zircon", "--case-sensitive", "--type", "user").findtext("no-hit") or "")
+    assert "Filters" not in (ask("--file", path, "quartz").findtext("no-hit") or "")
+
+
 def test_limit_truncate_and_the_bound(run_script: Run, ask: Ask, tmp_path: Path) -> None:
     path = write(
         tmp_path / "s.jsonl", said(1, None, "begin"), *(replied(n, n - 1, text(f'zircon <&"> {n} ' + "é<&>😀 " * 400)) for n in range(2, 60))
@@ -590,6 +636,35 @@ def test_limit_truncate_and_the_bound(run_script: Run, ask: Ask, tmp_path: Path)
         tight = ElementTree.fromstring(out)
         assert int(tight.get("showing") or 0) == len(list(tight.iter("result"))) > 0
         assert all("zircon" in snippet for snippet in matches(tight))
+
+
+def test_what_does_not_fit_is_said_also_where_the_limit_would_show_all(ask: Ask, tmp_path: Path) -> None:
+    rows = [said(1, None, "begin"), *(replied(n, n - 1, text(f"zircon {n} " + "x" * 200)) for n in range(2, 14))]
+    path = write(tmp_path / "s.jsonl", *rows)
+    report = ask("--file", path, "zircon", "--limit", "50", "--max-chars", "2000")
+    (omitted,) = report.iter("omitted")
+    assert report.get("matched") == "12" and 12 == int(omitted.get("results") or 0) + len(list(report.iter("result")))
+
+
+@pytest.mark.parametrize("asked, found", [(["--since", "2026-05-02"], 1), (["--until", "2026-05-01"], 1), (["--since", "2026-06-01"], 0)])
+def test_the_list_of_a_time(ask: Ask, orchard: Callable[..., Path], asked: list[str], found: int) -> None:
+    for n in (1, 2):
+        orchard(f"{str(n) * 8}-0000-4000-8000-00000000000{n}", {**said(n, None, "begin"), "timestamp": f"2026-05-0{n}T10:00:00.000Z"})
+    report = ask("--project", "/home/ada/orchard", "--list", *asked)
+    assert report.get("sessions") == str(found) == str(len(list(report.iter("session"))))
+    assert ("in that time" in (report.findtext("no-session") or "")) == (not found)
+
+
+@pytest.mark.parametrize("option, pattern", [("--regexp", "[[:alpha:]]+"), ("--regexp", "[a&&b]"), ("--glob", "zir[&&]con")])
+def test_a_set_that_python_warns_of_leaves_standard_error_empty(run_script: Run, tmp_path: Path, option: str, pattern: str) -> None:
+    done = run_script(QUERY, "--file", write(tmp_path / "s.jsonl", said(1, None, "zircon")), option, pattern)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_part_of_a_pattern_that_tells_case(ask: Ask, tmp_path: Path) -> None:
+    path = write(tmp_path / "s.jsonl", said(1, None, "Zircon ONE"), replied(2, 1, text("zircon one")))
+    assert matches(ask("--file", path, "--regexp", "(?-i:Zir)con one")) == ["Zircon ONE"]
+    assert matches(ask("--file", path, "--regexp", "(?-i:zir)CON")) == ["zircon one"]
 
 
 def test_the_follow_up_commands_run_as_they_stand(ask: Ask, orchard: Callable[..., Path], tmp_path: Path) -> None:

@@ -182,11 +182,22 @@ def test_made_up_sessions_in_odd_spellings(config: Path, tmp_path: Path, monkeyp
     path = tmp_path / "s.jsonl"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     for word in ODD_WORDS:
-        for spelled in (word, word.upper(), word.casefold(), unicodedata.normalize("NFD", word)):
+        plain = unicodedata.normalize("NFD", word.casefold()).replace("\u0307", "")
+        for spelled in (word, word.upper(), word.casefold(), plain, unicodedata.normalize("NFD", word)):
             phrase = spelled.replace('"', '\\"')
             for args in (["--keyword", f'"{phrase}"'], ["--regexp", re.escape(spelled)], ["--glob", spelled.replace("[", "[[]")]):
                 quick, slow = both_ways(monkeypatch, "--file", path, "--limit", "50", *args)
                 assert quick == slow, (args, lines)
+
+
+@pytest.mark.parametrize("said_so, pattern", [("iris", "ır[ıx]s"), ("İstanbul", "istanbul"), ("ılık", "ilik"), ("kİ", "ki")])
+def test_turkish_letters_are_one_to_patterns(
+    config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said_so: str, pattern: str
+) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_text(json.dumps(said(1, None, said_so), ensure_ascii=False) + "\n", encoding="utf-8")
+    quick, slow = both_ways(monkeypatch, "--file", path, "--regexp", pattern)
+    assert quick == slow and ElementTree.fromstring(quick).get("matched") == "1"
 
 
 def test_a_project_of_many_sessions(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:

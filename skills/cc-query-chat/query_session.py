@@ -323,6 +323,7 @@ class Pattern(Matcher):
         if not text:
             raise cc.Refusal("--regexp is empty; give a pattern, or words")
         flags = re.S | re.M | (0 if sensitive else re.I)
+        sensitive = sensitive or "(?-" in text  # folded, the text would not show what a part of the pattern says of case
         composed = unicodedata.normalize("NFC", text)
         spelled = composed if sensitive else fold_pattern(text)
         try:
@@ -483,7 +484,7 @@ class Sieve:
         self.needles: set[bytes] = set()
         self.codes: set[int] = set()
         self.plain = False
-        self.blind = literals is None or not all(self.take(fold(literal, False)) for literal in literals)
+        self.blind = literals is None or not all(self.take(fold(literal, False).replace("\u0131", "i")) for literal in literals)
         spelled = sorted(re.escape(json.dumps(chr(code))[3:-1]).encode() for code in self.codes)  # what follows the first \\u
         self.escaped = re.compile(rb"\\u(?:" + b"|".join([*([b"00[2-7]"] if self.plain else []), *spelled]) + rb")")
         self.high: dict[bytes, list[bytes]] = {}
@@ -528,7 +529,8 @@ class Sieve:
         if not self.respelled(line, lowered):
             return False
         folded = fold(UNICODE_ESCAPES.sub(unescape, line.decode("utf-8", "replace")), False)
-        return any(piece in folded or piece in folded.replace("\u0131", "i") for piece in self.pieces)
+        dotted = folded.replace("\u0131", "i").replace("i\u0307", "i")  # re takes either for an i where case is ignored
+        return any(piece in folded or piece in dotted for piece in self.pieces)
 
 
 def unescape(found: re.Match[str]) -> str:
@@ -691,8 +693,10 @@ SKIPPED_KEYS = frozenset(
     ("base64", "data", "type", "status", "oldTodos", "toolStats", "usage", "toolsUsed", "resolvedModel", "persistedOutputPath", "outputFile")
 )
 IDENTIFIER_ENDS, IDENTIFIERS = ("Id", "_id", "Hash", "Type", "_type"), frozenset(("id", "sha", "kind"))
-OWN_COMMAND = re.compile(  # one of these scripts run, by python or as a command; not one that is merely named
-    r"(?:(?:^|[;&|(\n])\s*|\bpython[\d.]*[\"']?\s+(?:-\S+\s+)*)(?:\"[^\"\n]*|'[^'\n]*|[^\s\"']*)\b(?:compact|query|fork)_session\.py\b"
+OWN_COMMAND = (  # one of these scripts run, by python or as a command's first word; not one that is merely named
+    r"(?:(?:^|[;&|(`\n]|\b(?:do|then|env|exec|nohup|run|sudo|time) )[ \t]*(?:\w+=(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"';&|(`]*)[ \t]+){0,6}"
+    r"|(?<![\w.])(?:python|pypy|py)[\d.]*[\"']? +(?:-[WX] +[^\s-]\S* +|-\S+ +){0,6})"
+    r"(?:\"[^\"\n]*|'[^'\n]*|(?:\\.|[^\s\"';&|(`\\])*)\b(?:compact|query|fork)_session\.py\b"
 )
 OWN_PROMPT = re.compile(r"/(?:cc-carryover:)?cc-(?:compact|query-chat|fork)\b")
 OWN_REPORT = re.compile(r"\s*<(?:chat-query|compacted-session-chain|forked-session)\b")
@@ -818,7 +822,7 @@ class Reader:
             return
         prompt = cc.prompt_of(record)
         if prompt and prompt.how == "shell":
-            if not OWN_PROMPT.match(prompt.text) and not OWN_COMMAND.search(prompt.text):
+            if not OWN_PROMPT.match(prompt.text) and not runs_own_script(prompt.text):
                 yield Item("command", prompt.text.removeprefix("! "), prompt.how)
         elif prompt:
             if not OWN_PROMPT.match(prompt.text):
@@ -918,7 +922,12 @@ def is_own_call(call: cc.Call) -> bool:
     """Whether a call ran one of these scripts or skills: the search's own traces are no hits."""
     if call.name == "Skill":
         return bool(OWN_PROMPT.match("/" + call.argument("skill", "command").lstrip("/")))
-    return call.name == "Bash" and bool(OWN_COMMAND.search(call.argument("command")))
+    return call.name == "Bash" and runs_own_script(call.argument("command"))
+
+
+def runs_own_script(command: str) -> bool:
+    """Whether a shell command runs one of these scripts. The pattern is compiled for the first that names one."""
+    return "_session.py" in command and re.search(OWN_COMMAND, command) is not None
 
 
 def describe(call: cc.Call) -> str:
@@ -1013,7 +1022,7 @@ class Hit(NamedTuple):
 def hit_of(target: Target, place: tuple[int, str], timestamp: str, item: Item, match: Match, alone: bool) -> Hit:
     """The item as a hit, with its whole text."""
     offset, uuid = place
-    rank = (-match.worth[0], -match.worth[1], -(cc.seconds(timestamp) or 0.0), target.path, offset, item.part)
+    rank = (-match.worth[0], -match.worth[1], -(cc.seconds(timestamp) or 0.0), -len(item.text), target.path, offset, item.part)
     row = hash((uuid or f"{target.path}@{offset}", item.kind, item.part))
     text = hash((item.kind, timestamp, item.text)) if timestamp and not alone else 0
     return Hit(rank, (row, text), target, place, timestamp, item, match)
@@ -1411,7 +1420,7 @@ def result(n: int, hit: Hit, search: Search, tally: Tally, report: Report) -> Ca
         "ts": hit.timestamp[:19].replace("T", " "),
         "session": hit.target.session,
         "agent": hit.target.agent,
-        "also-in": " ".join(also[:4]),
+        "also-in": " ".join(also[:4]) + (f" and {len(also) - 4} more" if len(also) > 4 else ""),
         "title": cc.shortened(hit.title, 80),
         "state": hit.state,
         "score": search.matcher.score(hit.match),
@@ -1472,8 +1481,16 @@ def search_report(options: argparse.Namespace) -> str:
 
 def search_of(options: argparse.Namespace, watch: Stopwatch) -> Search:
     """What the command line looks for."""
+    import warnings
+
     text, sensitive = options.query, options.case_sensitive
-    matcher = Words(text, sensitive) if options.mode == "keyword" else (Pattern if options.mode == "regexp" else Glob)(text, sensitive, watch)
+    matcher: Matcher
+    if options.mode == "keyword":
+        matcher = Words(text, sensitive)
+    else:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # re's, of sets like [[:alpha:]]: the client pastes standard error into the prompt
+            matcher = (Pattern if options.mode == "regexp" else Glob)(text, sensitive, watch)
     kinds = frozenset(options.type.split(",")) if options.type else frozenset(KINDS) - {"thinking"}
     states = frozenset(options.only.split(",")) if options.only else frozenset(STATES)
     states -= frozenset() if options.subagents else {"subagent"}
@@ -1498,9 +1515,15 @@ def lay_out_search(options: argparse.Namespace, search: Search, tally: Tally, ta
         note = f"{named.note}; also fits: {'; '.join(named.others)}" if named.others else named.note
         body = report.element("target", {}, report.quote.line(note, 500))
     body += "" if tally.seen else no_hit(options, search, report, targets, named is not None)
-    room = options.max_chars - cc.utf16_length(report.root(given, body + next_steps(options, report, tally, len(tally.hits)))) - 200
+
+    def room(shown: int) -> int:
+        rest = cc.utf16_length(report.root(given, body + next_steps(options, report, tally, shown)))
+        return max(int(options.max_chars) - rest - 200, 0)
+
     results = [result(n, hit, search, tally, report) for n, hit in enumerate(tally.hits, 1)]
-    shown = fitted(results, options.truncate, max(room, 0))
+    shown = fitted(results, options.truncate, room(len(results)))
+    if len(shown) < len(results):  # what says so has to fit as well
+        shown = fitted(results, options.truncate, room(len(shown)))
     given["showing"] = len(shown)
     body += "".join(shown)
     whole = report.root(given, body + next_steps(options, report, tally, len(shown)))
@@ -1537,8 +1560,8 @@ def no_hit(options: argparse.Namespace, search: Search, report: Report, targets:
         ("thinking", "--type thinking", "thinking" not in search.kinds),
     ]
     text = "Nothing found. Not searched: " + ", ".join(f"{what} ({option})" for what, option, left_out in missing if left_out) + "."
-    if options.type or options.only or options.since or options.until:
-        text += " Filters were on (--type, --only, --since, --until)."
+    filters = [name for name in ("type", "only", "since", "until", "case_sensitive") if getattr(options, name)]
+    text += f" Filters were on (--{', --'.join(filters)}).".replace("_", "-") if filters else ""
     text += pattern_hint(options) + ("" if targets else f" {nothing_kept(options)}")
     close = close_words(targets, search) if options.mode == "keyword" else []
     return report.element("no-hit", {"close-words": ", ".join(close)}, report.quote.text(text))
@@ -1670,16 +1693,21 @@ def list_report(options: argparse.Namespace) -> str:
     """The sessions of the target, newest first, as many as fit."""
     targets, _ = find_targets(options)
     paths = [target.path for target in targets if not target.agent]
+    cards: Iterable[cc.Card] = newest_first(paths)
+    if options.since or options.until:
+        cards = [card for card in cards if (options.since_time or 0.0) <= card.time <= (options.until_time or sys.maxsize)]
+        paths = [card.path for card in cards]
     report = Report(options)
     given: dict[str, object] = {"mode": "list", "sessions": len(paths), "bytes": sum(map(size_of, paths)), "showing": len(paths)}
     if not paths:
-        return report.root(given, report.element("no-session", {}, report.quote.text(nothing_kept(options))))
+        why = "No session was last written to in that time." if targets else nothing_kept(options)
+        return report.root(given, report.element("no-session", {}, report.quote.text(why)))
 
     def omitted(count: int) -> str:
-        return report.command("omitted", {"sessions": count}, ["--list", *same_again(options), "--max-chars", str(READ_ON_BOUND)])
+        return report.command("omitted", {"sessions": count}, ["--list", *same_again(options, "since", "until"), "--max-chars", str(READ_ON_BOUND)])
 
     room = options.max_chars - cc.utf16_length(report.root(given, omitted(len(paths))))
-    lines = (session_line(card, report) for card in itertools.islice(newest_first(paths), options.limit))
+    lines = (session_line(card, report) for card in itertools.islice(cards, options.limit))
     shown = list(that_fit(lines, room))
     given["showing"] = len(shown)
     rest = len(paths) - len(shown)
