@@ -1,7 +1,7 @@
 """The fast path (a long line read by its head and tail, side records passed over) never changes what is read or reported.
 
-Every transcript is read three times, with each line parsed, by the ends of its lines, and so in two processes; over all fixtures and cases, and over
-damaged copies of them. Of these the quick way counts less: damage inside a line that it does not parse.
+Every transcript is read twice, with each line parsed and by the ends of its lines; over all fixtures and cases, and over damaged copies of
+them. Of these the quick way counts less: damage inside a line that it does not parse.
 """
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ NOT_KNOWN = frozenset(("transcript", "own_calls", "own_results", "known_blocks",
 
 
 DAMAGE = re.compile(r' damaged-lines="\d+"|, in which \d+ lines? cannot be read')
-BLOCKS = frozenset(("known_blocks", "own_calls", "own_results"))
 
 
 def name_of(path: Path) -> str:
@@ -85,7 +84,6 @@ def compare_readings(path: Path) -> int:
         quick = cc.read_transcript(str(path), False)
     finally:
         cc.recognise = real
-    compare_with_two_processes(path, quick)
     slow = cc.read_transcript(str(path), True)
     assert (len(quick.records), len(quick.loose)) == (len(slow.records), len(slow.loose))
     for one, other in zip(quick.records + quick.loose, slow.records + slow.loose):
@@ -100,23 +98,6 @@ def compare_readings(path: Path) -> int:
     quick.file.close()
     slow.file.close()
     return len(taken)
-
-
-def compare_with_two_processes(path: Path, alone: cc.Transcript) -> None:
-    """Read a file again, the second half by another process."""
-    with pytest.MonkeyPatch.context() as split:
-        split.setattr(cc, "SPLIT_BYTES", 1)
-        split.setattr(cc, "can_split", lambda: True)
-        both = cc.read_transcript(str(path), False, split=True)
-    assert [plain(record) for record in both.records + both.loose] == [plain(record) for record in alone.records + alone.loose]
-    assert all(record.transcript is both for record in both.records + both.loose)
-    assert (both.titles, both.pin, both.size, both.damaged) == (alone.titles, alone.pin, alone.size, alone.damaged)
-    both.file.close()
-
-
-def plain(record: cc.Record) -> dict[str, Any]:
-    """All that is known of a record, as values that can be compared."""
-    return {name: [view(block) for block in value or ()] if name in BLOCKS else value for name, value in vars(record).items() if name != "transcript"}
 
 
 def reports_of(compact: ModuleType, path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:

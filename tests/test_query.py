@@ -564,7 +564,7 @@ def test_a_fork_with_new_ids_is_known_by_the_same_text_at_the_same_time(
     ):
         orchard(session, {**said(1, None, "zircon at the root"), "uuid": uuid_of(100 + at)}, said(10 + at, None, "zircon of its own"))
     if split and hasattr(os, "fork"):
-        monkeypatch.setattr(cc, "SPLIT_BYTES", 10)
+        monkeypatch.setattr(query, "SPLIT_BYTES", 10)
         monkeypatch.setattr(query.cc, "can_split", lambda: True)
     report = ask("--project", "/home/ada/orchard", '"zircon at the root" own')
     assert report.get("matched") == "4"

@@ -55,7 +55,7 @@ def both_ways(monkeypatch: pytest.MonkeyPatch, *args: object) -> tuple[str, str]
     quick = report_of(*args)
     with monkeypatch.context() as split:
         for name, value in (("SPLIT_BYTES", 1_000), ("DENSE_BYTES", 5_000), ("CHUNK_BYTES", 3_000), ("LONG_LINE", 500)):
-            split.setattr(cc if name == "SPLIT_BYTES" else query, name, value)
+            split.setattr(query, name, value)
         split.setattr(query.cc, "can_split", lambda: hasattr(query.os, "fork"))
         assert report_of(*args) == quick, args
     with monkeypatch.context() as slow:
@@ -216,7 +216,7 @@ def test_a_project_of_many_sessions(config: Path, monkeypatch: pytest.MonkeyPatc
             quick, slow = both_ways(monkeypatch, "--all-projects", *args)
             assert quick == slow, args
             with monkeypatch.context() as split:
-                split.setattr(cc, "SPLIT_BYTES", 1_000)
+                split.setattr(query, "SPLIT_BYTES", 1_000)
                 split.setattr(query, "DENSE_BYTES", 5_000)
                 split.setattr(query.cc, "can_split", lambda: hasattr(query.os, "fork"))
                 assert report_of("--all-projects", *args) == quick, args
@@ -250,7 +250,7 @@ def test_a_file_that_grows_between_its_two_readers(config: Path, tmp_path: Path,
 
     monkeypatch.setattr(query.cc, "can_split", lambda: True)
     for name, value in (("Reader", reader_of), ("search_end", search_end), ("SPLIT_BYTES", 100), ("DENSE_BYTES", 100)):
-        monkeypatch.setattr(cc if name == "SPLIT_BYTES" else query, name, value)
+        monkeypatch.setattr(query, name, value)
     report = ElementTree.fromstring(report_of("--file", path, "--limit", "20", "zircon"))
     assert report.get("matched") == "12" and {result.get("state") for result in report.iter("result")} == {"live"}
 

@@ -39,8 +39,6 @@ FOLDER_UNITS = 200  # the client cuts a folder name there and adds a hash of the
 BLOCK_BYTES = 1 << 22  # one read of a transcript: half the time of 256 KB, and no gain beyond (measured)
 WHOLE_BYTES = 2 << 20  # of a transcript up to here each line is parsed; of a larger one head and tail of a line, where its shape is known
 TAIL_WIDTH = 1 << 14  # of a file's end that is read to list it, at first
-SPLIT_BYTES = 24 << 20  # of a transcript: below it a second process costs more than it saves
-OWN_PART = 0.54  # of a transcript that is read in two processes: the first one has to take over what the other read
 EDGE_BYTES = 1 << 16  # how much of a file's head and tail is read to list it, at first
 TITLE_WITHIN = 200  # a title row is short up to its title: a key that stands farther in a line is no row's own
 TITLE_CHARS = 80  # a title made from a first prompt is cut there
@@ -294,15 +292,13 @@ MOST_STUBS = 1_000  # torn pieces of one line that a record is looked for behind
 RECORD_START = re.compile(r'\{\s*"(?:parentUuid|type)"\s*:')
 
 
-def read_lines(file: IO[bytes], end: Optional[int] = None) -> Iterator[tuple[int, bytes]]:
+def read_lines(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
     """(offset, bytes) of each line of `file`, which was opened as bytes; split at \\n only, blank lines left out."""
     offset = file.tell()
     for data in file:
         if len(data) > 2 or data.strip():
             yield offset, data
         offset += len(data)
-        if end is not None and offset >= end:
-            return
 
 
 def parse_line(data: bytes) -> Parsed:
@@ -925,30 +921,6 @@ class Transcript:
         except (OSError, ValueError):
             return b""
 
-    def __getstate__(self) -> dict[str, Any]:
-        """What another process can use of it: all but the open file."""
-        return {**vars(self), "file": None}
-
-    def join(self, rest: Transcript) -> None:
-        """Add what was read of the lines behind these."""
-        before = len(self.records)
-        for record in rest.records:
-            record.transcript = self
-            self.add(record)
-        for loose in rest.loose:
-            loose.transcript, loose.line = self, loose.line + before
-        self.loose += rest.loose
-        self.titles.update(rest.titles)
-        self.pin = rest.pin._replace(after=rest.pin.after + before) if rest.pin else self.pin
-        self.damaged, self.size = self.damaged + rest.damaged, max(self.size, rest.size)
-
-    def take_lines(self, start: int, end: Optional[int], whole: bool) -> None:
-        """Add the lines of the file between two places. Raises OSError."""
-        self.file.seek(start)
-        for offset, data in read_lines(self.file, end):
-            self.take_line(offset, data, whole)
-            self.size = offset + len(data)
-
     def place(self, session: str, cwd: str, branch: str, entrypoint: str) -> tuple[str, str, str, str]:
         """These four, which most records repeat, kept once."""
         key = (session, cwd, branch, entrypoint)
@@ -1012,31 +984,23 @@ def open_transcript(path: str) -> IO[bytes]:
     raise Refusal(f"{path} {'is a directory, not a transcript' if stat.S_ISDIR(mode) else 'is no regular file'}; give the path of a .jsonl file")
 
 
-def next_line(path: str, place: int) -> int:
-    """Where the first line after a place of a file begins. Raises OSError."""
-    with open(path, "rb") as file:
-        file.seek(place)
-        file.readline()
-        return file.tell()
-
-
-def read_transcript(path: str, whole: Optional[bool] = None, start: int = 0, split: bool = False) -> Transcript:
+def read_transcript(path: str, whole: Optional[bool] = None, start: int = 0) -> Transcript:
     """Read a transcript once, from the line that begins at `start` up to its last complete one.
 
     `whole` is whether each line is parsed, so that damage anywhere in it is counted (default: in a file of up to WHOLE_BYTES); else
-    most are taken by their ends, and what they say is read when it is asked for. With `split` a second process reads half of a large file.
+    most are taken by their ends, and what they say is read when it is asked for.
 
     The file stays open for `Record.fields`. Raises Refusal where it is no readable file.
     """
-    transcript = Transcript(os.fspath(path), open_transcript(path))
+    file = open_transcript(path)
+    transcript = Transcript(os.fspath(path), file)
+    take = transcript.take_line
     try:
-        size = os.path.getsize(path)
-        every = size <= WHOLE_BYTES if whole is None else whole
-        middle = next_line(path, int(size * OWN_PART)) if split and size >= SPLIT_BYTES and can_split() else size
-        with second_process([lambda: read_transcript(path, every, middle)] if middle < size else []) as rest:
-            transcript.take_lines(start, middle if middle < size else None, every)
-            for part in rest:
-                transcript.join(part)
+        every = os.fstat(file.fileno()).st_size <= WHOLE_BYTES if whole is None else whole
+        file.seek(start)
+        for offset, data in read_lines(file):
+            take(offset, data, every)
+            transcript.size = offset + len(data)
     except OSError as error:
         raise Refusal(f"cannot read {path}: {error.strerror}; nothing was changed") from error
     return transcript

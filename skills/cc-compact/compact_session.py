@@ -989,7 +989,7 @@ def parent_session(conversation: cc.Conversation) -> Optional[str]:
 
 def read_level(found: cc.Found) -> Level:
     """Read one session of the chain. Raises Refusal where it holds no conversation."""
-    conversation = cc.read_conversation(cc.read_transcript(found.path, split=True))
+    conversation = cc.read_conversation(cc.read_transcript(found.path))
     if not conversation.exchanges and not conversation.commands:
         damaged = conversation.transcript.damaged
         spoilt = f", in which {damaged} line{'s' * (damaged > 1)} cannot be read" if damaged else ""

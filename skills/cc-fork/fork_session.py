@@ -1384,7 +1384,7 @@ def fork(options: argparse.Namespace) -> str:
     """Make the copy; the report."""
     found = cc.find_session(options, "this" if cc.own_session() else "latest")
     options.summary_text = read_summary_file(options)
-    conversation = cc.read_conversation(cc.read_transcript(found.path, split=True))
+    conversation = cc.read_conversation(cc.read_transcript(found.path))
     source, tally = source_id(conversation), Tally()
     try:
         plan = make_plan(conversation, options, source, tally)

@@ -43,6 +43,7 @@ CHUNK_BYTES = 1 << 18  # of lines tested together; more of them gain nothing (me
 LONG_LINE = 4_096  # bytes; a shorter line is tested sooner than it is known to hold no item
 DENSE_BYTES, DENSE_SHARE = 1 << 20, 0.5  # after so much, with such a share passing, all is parsed: the test no longer pays
 COLLECT_BYTES = 32 << 20  # of transcripts read whole, after which their memory is taken back
+SPLIT_BYTES = 24 << 20  # below it a second process costs more than it saves
 OWN_SHARE = 0.42  # of a file whose lines all may match, for the process that also has the conversation to read
 MOST_HITS = 1_000  # of a pattern in one item; more says nothing for the ranking
 CLOSE_BYTES = 1 << 18  # of each file, how much of its end is looked through for words close to one that nowhere occurs
@@ -643,6 +644,14 @@ def first_passing(path: str, sieve: Sieve, end: int) -> tuple[Offsets, int]:
     return next(((set(passing), tested) for tested, _, passing in scan(path, sieve, 0, end) if passing), (set(), end))
 
 
+def next_line(path: str, place: int) -> int:
+    """Where the first line after a place of a file begins. Raises OSError."""
+    with open(path, "rb") as file:
+        file.seek(place)
+        file.readline()
+        return file.tell()
+
+
 def saved_passes(line: bytes, path: str, sieve: Sieve) -> bool:
     """Whether an output that the line says was saved may match."""
     for folder, name in {(found[1].decode(), found[2].decode("utf-8", "replace")) for found in SAVED.finditer(line)}:
@@ -1090,7 +1099,7 @@ def search_target(target: Target, search: Search, tally: Tally) -> None:
     """Search one transcript. A file that cannot be read is counted."""
     try:
         size = os.path.getsize(target.path)
-        if search.split and size >= cc.SPLIT_BYTES:
+        if search.split and size >= SPLIT_BYTES:
             search_in_two(target, search, tally, size)
         else:
             search_alone(target, search, tally, size)
@@ -1122,8 +1131,8 @@ def search_in_two(target: Target, search: Search, tally: Tally, size: int) -> No
     Both test lines until this one meets one that may match: then the conversation is needed, and the other tests on alone. Where
     nearly all lines may match, the other matches those behind `cut`, and this one has only to say where they stand.
     """
-    middle = cc.next_line(target.path, size // 2)
-    cut = size if search.by_state else cc.next_line(target.path, int(size * OWN_SHARE))
+    middle = next_line(target.path, size // 2)
+    cut = size if search.by_state else next_line(target.path, int(size * OWN_SHARE))
     reading, writing = (os.fdopen(end, mode, 0) for end, mode in zip(os.pipe(), ("rb", "wb")))  # says from where on to test for this one
     dense = False  # whether nearly all lines may match
 
@@ -1195,7 +1204,7 @@ def search_targets(targets: list[Target], search: Search) -> Tally:
     """Search them all, in two processes where that pays."""
     sizes = {target.path: size_of(target.path) for target in targets}
     visible = len(targets) > 1 and sys.stderr is not None and sys.stderr.isatty()
-    if len(targets) < 2 or sum(sizes.values()) < cc.SPLIT_BYTES or not cc.can_split():
+    if len(targets) < 2 or sum(sizes.values()) < SPLIT_BYTES or not cc.can_split():
         return search_in_turn(targets, search._replace(split=cc.can_split(), alone=len(targets) == 1), visible)
     halves: tuple[list[Target], list[Target]] = ([], [])
     weights = [0, 0]
