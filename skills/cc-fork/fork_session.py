@@ -16,6 +16,11 @@ Python 3.9 or newer, standard library only. "Measured": on client 2.1.332.
 
 from __future__ import annotations
 
+import gc
+
+if __name__ == "__main__":  # one short run that makes few circles: to look for them from here on costs a tenth of it, and frees nothing
+    gc.disable()
+
 import argparse
 import json
 import os

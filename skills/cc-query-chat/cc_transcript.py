@@ -2133,7 +2133,6 @@ def split_arguments(parser: Parser, text: str) -> list[str]:
 
 def serve(parser: Parser, job: Callable[[argparse.Namespace], str], argv: Optional[list[str]]) -> int:
     """Run a skill's job and print its report. Returns the exit status: 0 done, 1 refused in one line, 130 stopped by Ctrl-C."""
-    gc.disable()  # one short run that makes few cycles: collecting costs a tenth of it and frees nothing
     try:
         options = parse_arguments(parser, sys.argv[1:] if argv is None else argv)
         return write_report(parser.prog, job(options), options.done)
