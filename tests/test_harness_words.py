@@ -444,3 +444,45 @@ def test_a_queued_text_that_the_client_marks_as_its_own(options: tuple[str, ...]
     conversation = cc.read_conversation(cc.read_transcript(str(path)))
     assert [exchange.prompt.text for exchange in conversation.exchanges] == ["water the pears", "and the plums"]
     assert run_script(FORK, "--file", str(path), *options).returncode == 0
+
+
+FRAME = ("This session is being continued from a previous conversation that ran out of context. The summary below covers the earlier portion of the conversation.\n\n"
+         "<system-reminder>\n<tools-used-before-summary>Bash</tools-used-before-summary>\n</system-reminder>\nSummary:\n",
+         "\n\nIf you need specific details from before compaction (like exact code snippets), read the full transcript at: /x/y.jsonl\n"
+         "Continue the conversation from where it left off without asking the user any further questions. Resume directly.\n\n"
+         "The messages after this summary are the most recent messages from before compaction, kept verbatim.")
+
+
+@pytest.mark.parametrize(("written", "said"), [
+    (FRAME[0] + "The gate is green.\n\nIf in doubt, ask." + FRAME[1], "The gate is green.\n\nIf in doubt, ask."),
+    (FRAME[0] + "It is." + FRAME[1] + "\n\nSkeleton of turns 2 to 9", "It is." + FRAME[1] + "\n\nSkeleton of turns 2 to 9"),
+    ("In my own words.\nSummary: short.", "In my own words.\nSummary: short."),
+    ("This session is being continued from a previous conversation that ran out of context. The conversation is summarized below:\nAnalysis: none.\n"
+     "Please continue the conversation from where we left it off without asking the user any further questions.", "Analysis: none."),
+])
+def test_a_summary_is_told_without_what_the_client_writes_around_it(written: str, said: str, report: Callable[[Session], ElementTree.Element], tmp_path: Path, run_script: Run) -> None:
+    """As client 2.1.332 writes it, older ones in the last: it orders to read the whole transcript and to ask nothing."""
+    session = Session()
+    session.row("user", "paint the gate")
+    session.row("system", "Conversation compacted", subtype="compact_boundary", parentUuid=None, compactMetadata={"trigger": "manual"})
+    session.row("user", written, isCompactSummary=True)
+    session.row("user", "and the fence")
+    session.row("assistant", [{"type": "text", "text": "Done."}])
+    session.row("user", "and the shed")
+    assert report(session).findtext(".//compact-summary") == said
+    copy = run_script(FORK, "--file", str(tmp_path / f"{SESSION}.jsonl"), "--compact", "--keep-last", "1", "--into", str(tmp_path))
+    path = Path(ElementTree.fromstring(copy.stdout).findtext("file") or "")
+    (told,) = [fields["message"]["content"] for fields in map(json.loads, path.read_text("utf-8").splitlines()) if fields.get("isCompactSummary")]
+    assert told.startswith(f"{FRAME[0].splitlines()[0]}\n\n{said}\n\nSkeleton of turns ")
+
+
+def test_exchanges_that_are_not_shown_are_counted_and_have_their_command(report: Callable[[Session], ElementTree.Element]) -> None:
+    session = Session()
+    for at in range(25):
+        session.row("user", f"step {at}")
+        session.row("assistant", [{"type": "text", "text": f"made {at}"}])
+    (omitted,) = report(session).iter("omitted")
+    assert (omitted.get("shown"), (omitted.text or "")[-12:]) == ("exchanges 15 of 25", " --turn 6-15")
+    for at in range(2):
+        session.call("TaskCreate", {"subject": f"task {at}", "description": "as it was said in the plan"})
+    assert [call.text for call in report(session).iter("call")] == ["TaskCreate: task 0", "TaskCreate: task 1"]

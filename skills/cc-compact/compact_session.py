@@ -39,7 +39,6 @@ SUMMARY_CHARS = 4_000  # the client's own summary says again what the rest of th
 LINE_CHARS = 240  # a one-line entry
 EDITORS = frozenset(("Edit", "Write", "MultiEdit", "NotebookEdit"))
 # Patterns that many runs never need are kept as text, which re compiles when it meets them first.
-SUMMARY_PREAMBLE = r"(?s)\AThis session is being continued from a previous conversation.{0,200}?:\s*(?:Summary:\s*)?"
 PICTURE_MARK = re.compile(r"\[Image #\d+\] ?")  # the client's place-holder; the picture itself is shown as [image]
 PASTED = r"(?s)<pasted_content\b[^>]*>\s*(.*?)\s*</pasted_content>"
 PASTED_HEAD = 60  # of a text that was pasted into a longer prompt
@@ -465,7 +464,7 @@ def telling_lines(output: str) -> str:
     return "\n".join(dict.fromkeys([*lines[:3], *lines[-1:]])) or output
 
 
-TELLING_ARGUMENTS = ("command", "file_path", "notebook_path", "path", "pattern", "query", "url", "description", "skill", "prompt", "subject", "plan")
+TELLING_ARGUMENTS = ("command", "file_path", "notebook_path", "path", "pattern", "query", "url", "subject", "description", "skill", "prompt", "plan")
 
 
 def asked_questions(call: cc.Call) -> str:
@@ -767,15 +766,7 @@ class Layout:
         items = [
             cc.Item(rank - 100 if exchange in self.needed else rank, self.render_exchange(exchange)) for rank, exchange in zip(ranks, exchanges)
         ]
-        shown = len([exchange for exchange in self.exchanges if exchange.n]) if name == "pivotal" else total
-        return cc.Section(
-            "exchanges",
-            self.quote.attributes({"section": name}),
-            items,
-            claim,
-            (40, 50, self.options.maxlen),
-            total if name != "pivotal" else min(shown, total),
-        )
+        return cc.Section("exchanges", self.quote.attributes({"section": name}), items, claim, (40, 50, self.options.maxlen), total)
 
     def render_exchange(self, exchange: cc.Exchange) -> Callable[[int], str]:
         """An exchange with its texts cut at the cap: what was asked, what was answered, which calls were made."""
@@ -885,7 +876,7 @@ class Layout:
     def compaction_section(self) -> cc.Section:
         """The client's own last summary."""
         summary = self.conversation.summaries[-1] if self.conversation.summaries else None
-        text = re.sub(SUMMARY_PREAMBLE, "", "\n".join(summary.texts()), count=1) if summary else ""
+        text = summary.summary_words() if summary else ""
         items = [cc.Item(0, self.quote.quotation(text, SUMMARY_CHARS).escaped)] if summary else []
         head = self.quote.attributes({"ts": clock(summary.timestamp)}) if summary else ""
         return cc.Section("compact-summary", head, items, 2, (60, 400, SUMMARY_CHARS), len(items))
@@ -1038,33 +1029,30 @@ def detail_command(named: str, turns: str) -> str:
     return f'python3 {cc.in_quotes(os.path.abspath(__file__))} {named} --max-chars 29000 --first 40 --middle 40 --last 40'
 
 
-def turns_left_out(fitted: list[cc.Fitted], level: Level) -> str:
-    """The option that names the exchanges from the first to the last one that is not shown, all where each is."""
-    shown = {int(n) for one in fitted for n in re.findall(r'<exchange n="(\d+)"', one.xml)}
-    told = [exchange.n for exchange in level.conversation.exchanges if exchange.n]
-    left = [n for n in told if n not in shown] or told
-    return f"--turn {left[0]}-{left[-1]}" if left else "--list"
-
-
 CUT_MARK = r" \[… [\d,]+ characters, cut …\] "
 
 
 def omitted(fitted: list[cc.Fitted], level: Level, quote: cc.Quoter, most: int) -> str:
-    """What was left out of which section, else how many texts were cut, and the command that shows it, in at most `most` units."""
-    parts = []
+    """What was left out of which section, else how many texts were cut, and the command that shows it, in at most `most` units.
+
+    Exchanges are counted against all of the session; the turns named are those from the first to the last that is not shown.
+    """
+    told = [exchange.n for exchange in level.conversation.exchanges if exchange.n]
+    shown = {int(n) for one in fitted for n in re.findall(r'<exchange n="(\d+)"', one.xml)}
+    left = [n for n in told if n not in shown]
+    parts = [f"exchanges {len(told) - len(left)} of {len(told)}"] if left else []
     for one in fitted:
-        if one.section.total > one.shown:
-            name = one.section.name + (f"/{found[1]}" if (found := re.search(r'section="(\w+)"', one.section.attributes)) else "")
-            parts.append(f"{name} {one.shown} of {one.section.total}")
+        if one.section.total > one.shown and one.section.name != "exchanges":
+            parts.append(f"{one.section.name} {one.shown} of {one.section.total}")
     cuts = sum(len(re.findall(CUT_MARK, one.xml)) for one in fitted)
     if not parts and not cuts:
         return ""
     left_out: dict[str, object] = {"shown": "; ".join(parts)} if parts else {"texts-cut": cuts}
     head = quote.attributes({**left_out, "or": "--keyword WORDS"})
-    identifier = level.conversation.transcript.id
+    identifier, turns = level.conversation.transcript.id, left or told
     known = cc.UUID.fullmatch(identifier) and any(os.path.abspath(level.path).startswith(root + os.sep) for root in cc.projects_roots())
     named = f"--id {identifier}" if known else f"--file {cc.in_quotes(os.path.abspath(level.path))}"
-    command = detail_command(named, turns_left_out(fitted, level))
+    command = detail_command(named, f"--turn {turns[0]}-{turns[-1]}" if turns else "--list")
     ledger = cc.element("omitted", head, quote.line(command, COMMAND_CHARS)) + "\n"
     fits = cc.utf16_length(command) <= COMMAND_CHARS and cc.utf16_length(ledger) <= most
     return ledger if fits else cc.element("omitted", head, "") + "\n"
