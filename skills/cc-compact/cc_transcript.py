@@ -493,7 +493,8 @@ class Usage(NamedTuple):
 
 
 SUMMARY_FRAME = (  # among it: to read the whole transcript, and to go on without a question
-    r"\AThis session is being continued from a previous conversation[^\n]{0,200}\n\s*(?:<system-reminder>(?s:.*?)</system-reminder>\s*)?(?:Summary:\s*)?"
+    r"\AThis session is being continued from a previous conversation[^\n]{0,200}\n\s*"
+    r"(?:<system-reminder>(?s:.*?)</system-reminder>\s*)?(?:Summary:\s*)?"
     r"|(?<!\n)(?:\n+(?:If you need specific details from before compaction|(?:Please c|C)ontinue the conversation from where|"
     r"The messages after this summary are|Recent messages are preserved verbatim)[^\n]*)+\s*\Z"
 )
@@ -2446,7 +2447,9 @@ def latest_session(directory: str, everywhere: bool, excluded: set[str]) -> Foun
         passed_over = [card for card in cards if card.time and card.id.lower() not in barred]
         raise Refusal(nothing_here(directory, everywhere, barred, passed_over))
     card = max(choice, key=lambda card: card.time)
-    elsewhere = "" if everywhere or belongs(card, directory) else f", from {next(iter(card.directories), 'another directory')}: {directory} has {'no other' if barred else 'none'}"
+    elsewhere = ""
+    if not everywhere and not belongs(card, directory):
+        elsewhere = f", from {next(iter(card.directories), 'another directory')}: {directory} has {'no other' if barred else 'none'}"
     note = f"the latest session of {'all projects' if everywhere else 'this project'}{elsewhere}"
     if own and not any(card.id.lower() == own.lower() for card in cards):
         note += "; the own session has no file yet"

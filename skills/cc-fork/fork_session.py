@@ -636,7 +636,7 @@ TIGHTNESS = (  # from what a turn gets where there is room to what the oldest ge
 )
 FRESH_SHARE = 0.75  # of --summary-tokens is what a first skeleton takes, so that a fork of the fork can keep it and add to it
 OLD_SHARE = 0.75  # and no earlier summary leaves the new part less than the rest
-TELLING = ("command", "file_path", "notebook_path", "pattern", "query", "url", "subject", "description", "prompt")  # arguments, the most telling first
+TELLING = ("command", "file_path", "notebook_path", "pattern", "query", "url", "subject", "description", "prompt")  # the most telling first
 OPENING = (  # the client's own words, so that the model takes it for what it is
     "This session is being continued from a previous conversation that ran out of context. "
     "The summary below covers the earlier portion of the conversation."

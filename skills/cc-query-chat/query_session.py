@@ -1263,8 +1263,8 @@ def find_targets(options: argparse.Namespace) -> tuple[list[Target], Optional[cc
     trees: tuple[Optional[str], ...] = (None,) if options.all_projects else (directory, *cc.worktrees(directory))
     for tree in trees:
         folders = cc.project_folders(tree) if tree else cc.all_folders()
-        found = [target for folder in folders for target in folder_targets(folder, tree, options.subagents)]
-        if left := [target for target in found if not target.session.lower().startswith(barred)]:
+        targets = [target for folder in folders for target in folder_targets(folder, tree, options.subagents)]
+        if left := [target for target in targets if not target.session.lower().startswith(barred)]:
             return left, None
     return [], None
 
