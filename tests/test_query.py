@@ -619,6 +619,8 @@ def test_no_hit_names_the_filters_that_were_on(ask: Ask, tmp_path: Path) -> None
     path = write(tmp_path / "s.jsonl", said(1, None, "zircon"))
     assert "Filters were on (--type, --case-sensitive)." in (ask("--file", path, "Zircon", "--case-sensitive", "--type", "user").findtext("no-hit") or "")
     assert "Filters" not in (ask("--file", path, "quartz").findtext("no-hit") or "")
+    (none,) = ask("--file", path, "zircon", "--only", "compacted").iter("no-hit")  # a word that occurs is not close to itself
+    assert none.get("close-words") is None and "Filters were on (--only)." in (none.text or "")
 
 
 def test_limit_truncate_and_the_bound(run_script: Run, ask: Ask, tmp_path: Path) -> None:

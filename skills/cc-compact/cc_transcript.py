@@ -2451,7 +2451,7 @@ def latest_session(directory: str, everywhere: bool, excluded: set[str]) -> Foun
     if not everywhere and not belongs(card, directory):
         elsewhere = f", from {next(iter(card.directories), 'another directory')}: {directory} has {'no other' if barred else 'none'}"
     note = f"the latest session of {'all projects' if everywhere else 'this project'}{elsewhere}"
-    if own and not any(card.id.lower() == own.lower() for card in cards):
+    if own and all(own.lower() not in map(session_id, paths) for paths in ((card.path for card in cards), session_files(all_folders()))):
         note += "; the own session has no file yet"
     return found_card(card, [], note)
 

@@ -1612,7 +1612,7 @@ def close_words(targets: list[Target], search: Search) -> list[str]:
         return []
     import difflib  # seldom needed
 
-    close = [word for one in wanted for word in difflib.get_close_matches(one, found, 5, 0.75)]
+    close = [word for one in wanted for word in difflib.get_close_matches(one, found - {*wanted}, 5, 0.75)]
     return list(dict.fromkeys(close))[:5]
 
 
