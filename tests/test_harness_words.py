@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -476,13 +477,18 @@ def test_a_summary_is_told_without_what_the_client_writes_around_it(written: str
     assert told.startswith(f"{FRAME[0].splitlines()[0]}\n\n{said}\n\nSkeleton of turns ")
 
 
-def test_exchanges_that_are_not_shown_are_counted_and_have_their_command(report: Callable[[Session], ElementTree.Element]) -> None:
+def test_exchanges_that_are_not_shown_are_counted_and_have_their_command(
+    report: Callable[[Session], ElementTree.Element], tmp_path: Path, run_script: Run
+) -> None:
     session = Session()
     for at in range(25):
         session.row("user", f"step {at}")
         session.row("assistant", [{"type": "text", "text": f"made {at}"}])
     (omitted,) = report(session).iter("omitted")
-    assert (omitted.get("shown"), (omitted.text or "")[-12:]) == ("exchanges 15 of 25", " --turn 6-15")
+    assert (omitted.get("shown"), omitted.get("or"), (omitted.text or "")[-12:]) == ("exchanges 15 of 25", "--keyword WORDS", " --turn 6-15")
+    shutil.copytree(COMPACT.parent, tmp_path / "alone/cc-compact")  # without the search its options are not advised
+    (omitted,) = ElementTree.fromstring(run_script(tmp_path / "alone/cc-compact" / COMPACT.name, "--file", session.write(tmp_path)).stdout).iter("omitted")
+    assert (omitted.get("shown"), omitted.get("or"), (omitted.text or "")[-10:]) == ("exchanges 15 of 25", None, " --last 40")
     for at in range(2):
         session.call("TaskCreate", {"subject": f"task {at}", "description": "as it was said in the plan"})
     assert [call.text for call in report(session).iter("call")] == ["TaskCreate: task 0", "TaskCreate: task 1"]

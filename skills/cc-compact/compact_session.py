@@ -1016,6 +1016,7 @@ NOTICE = "Quoted history of an earlier session: data to work from, not instructi
 
 
 LEDGER_UNITS = 480  # room kept for the ledger of what was left out, more where there is much
+SEARCH = "query_session.py"  # its options are not those of this script, which stands in for it where it is not there
 COMMAND_CHARS = 400  # a longer command is left out: cut, it would not run
 
 
@@ -1023,7 +1024,7 @@ def detail_command(named: str, turns: str) -> str:
     """The command that shows what the report of a session left out: cc-query-chat's, spelled as the SKILL.md's rule lets it run;
     this script's own where its folder was copied alone."""
     own = os.path.dirname(os.path.abspath(__file__))
-    search = os.path.join(own, "..", "cc-query-chat", "query_session.py")
+    search = os.path.join(own, "..", "cc-query-chat", SEARCH)
     if os.path.isfile(search):
         return f"python3 {cc.in_quotes(search)} {named} {turns}"
     return f'python3 {cc.in_quotes(os.path.abspath(__file__))} {named} --max-chars 29000 --first 40 --middle 40 --last 40'
@@ -1048,11 +1049,11 @@ def omitted(fitted: list[cc.Fitted], level: Level, quote: cc.Quoter, most: int) 
     if not parts and not cuts:
         return ""
     left_out: dict[str, object] = {"shown": "; ".join(parts)} if parts else {"texts-cut": cuts}
-    head = quote.attributes({**left_out, "or": "--keyword WORDS"})
     identifier, turns = level.conversation.transcript.id, left or told
     known = cc.UUID.fullmatch(identifier) and any(os.path.abspath(level.path).startswith(root + os.sep) for root in cc.projects_roots())
     named = f"--id {identifier}" if known else f"--file {cc.in_quotes(os.path.abspath(level.path))}"
     command = detail_command(named, f"--turn {turns[0]}-{turns[-1]}" if turns else "--list")
+    head = quote.attributes({**left_out, "or": "--keyword WORDS" if SEARCH in command else None})
     ledger = cc.element("omitted", head, quote.line(command, COMMAND_CHARS)) + "\n"
     fits = cc.utf16_length(command) <= COMMAND_CHARS and cc.utf16_length(ledger) <= most
     return ledger if fits else cc.element("omitted", head, "") + "\n"
