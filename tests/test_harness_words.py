@@ -403,16 +403,18 @@ def test_a_list_that_only_the_detail_holds_and_an_agent_still_at_work(report: Ca
     assert [found.find("asked").tail for found in xml.iter("subagent")] == ["(still at work when the session ended)"]  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("name", ["<task-id>x</task-id>\n<tool-use-id>toolu_1</tool-use-id>", "<task-id>a1d</task-id>"])
 @pytest.mark.parametrize(("told", "said"), [
     ("<status>completed</status>\n<summary>Agent finished</summary>\n<result>two pumps leak</result>", "two pumps leak"),
     ("<status>failed</status>\n<summary>Agent failed: API error 529</summary>", "Agent failed: API error 529"),
     ("<status>completed</status>\n<summary>Agent finished</summary>\n<result></result>", "Agent finished"), ("", "(still at work when the session ended)"),
 ])
-def test_an_agent_in_the_background_ends_as_its_notice_says(told: str, said: str, report: Callable[[Session], ElementTree.Element]) -> None:
+def test_an_agent_in_the_background_ends_as_its_notice_says(told: str, said: str, name: str, report: Callable[[Session], ElementTree.Element]) -> None:
+    """Client 2.1.332 leaves out the call's id where it put the agent into the background itself."""
     session = Session()
     session.row("user", "look at the pumps")
-    session.call("Agent", {"prompt": "look", "run_in_background": True}, "launched", {"status": "async_launched"})
-    notice = f"<task-notification>\n<tool-use-id>toolu_1</tool-use-id>\n{told}\n</task-notification>"
+    session.call("Agent", {"prompt": "look", "run_in_background": True}, "launched", {"status": "async_launched", "agentId": "a1d"})
+    notice = f"<task-notification>\n{name}\n{told}\n</task-notification>"
     session.row("user", notice if told else "and now?", origin={"kind": "task-notification"} if told else {})
     session.call("Agent", {"prompt": "do it again"}, f"{REFUSAL} The user said:\nonce is enough", "User rejected tool use", True)
     (agent,) = report(session).iter("subagent")  # the one that was refused never ran

@@ -364,9 +364,10 @@ def commit_message(command: str) -> str:
 
 
 def notices_by_call(conversation: cc.Conversation) -> dict[str, str]:
-    """The last notice of how a call that ran in the background ended, by the call's id."""
+    """The last notice of how a call that ran in the background ended, by the call's id and by the task's: of an agent that the
+    client itself put there, client 2.1.332 names only the latter."""
     notices = (notice for exchange in conversation.exchanges for notice in exchange.notices)
-    return {call[1]: notice for notice in notices if (call := re.search(r"<tool-use-id>(.*?)</tool-use-id>", notice))}
+    return {name: notice for notice in notices for name in re.findall(r"<(?:tool-use|task)-id>(.*?)</", notice.partition("<result>")[0])}
 
 
 def subagents(calls: list[tuple[cc.Exchange, cc.JoinedCall]], notices: dict[str, str]) -> list[Entry]:
@@ -376,11 +377,16 @@ def subagents(calls: list[tuple[cc.Exchange, cc.JoinedCall]], notices: dict[str,
         if joined.call.name not in ("Agent", "Task") or joined.denied:
             continue
         asked = " -- ".join(filter(None, (joined.call.argument("description"), joined.call.argument("prompt"))))
-        notice = notices.get(joined.call.id, "")
+        notice = notices.get(joined.call.id) or (notices.get(agent_id(joined), "") if notices else "")
         words = notice and (re.search(r"<result>(.+?)</result>", notice, re.S) or re.search(r"<summary>(.+?)</summary>", notice, re.S))
         said = words[1] if words else last_words(joined)
         found.append(Entry({"type": joined.call.argument("subagent_type")}, said, exchange.n, ("asked", asked)))
     return found
+
+
+def agent_id(joined: cc.JoinedCall) -> str:
+    """The client's name for the sub-agent of this call, empty where the result does not give it."""
+    return cc.string(cc.mapping(joined.result.read().detail).get("agentId")) if joined.result else ""
 
 
 AGENT_TRAILER = r"(?s)\n?agentId: \w+ \(.*\Z"  # what the client adds for the agent, behind the last words
