@@ -615,6 +615,14 @@ def test_no_hit_says_what_was_searched_and_what_comes_close(ask: Ask, orchard: C
     assert all(option in (none.text or "") for option in ("--all-projects", "--subagents", "--history", "--type thinking"))
 
 
+@pytest.mark.parametrize(("typed", "told"), [
+    ("zircon --only live", True), ("--only live zircon", False), ("--keyword 'git commit --amend'", False), ("zircon--limit --limitless", False)])
+def test_an_option_behind_the_words_is_said_to_be_a_word(ask: Ask, run_script: Run, orchard: Callable[..., Path], typed: str, told: bool) -> None:
+    orchard("11111111-0000-4000-8000-000000000001", said(1, None, "the zircon valve"))
+    done = run_script(QUERY, "--project", "/home/ada/orchard", "--args-stdin", stdin=typed.encode())
+    assert ("Options stand before the words" in (ElementTree.fromstring(done.stdout).findtext("notice") or "")) == told, done.stderr
+
+
 def test_no_hit_names_the_filters_that_were_on(ask: Ask, tmp_path: Path) -> None:
     path = write(tmp_path / "s.jsonl", said(1, None, "zircon"))
     assert "Filters were on (--type, --case-sensitive)." in (ask("--file", path, "Zircon", "--case-sensitive", "--type", "user").findtext("no-hit") or "")
