@@ -492,6 +492,14 @@ class Usage(NamedTuple):
     output: int
 
 
+SUMMARY_FRAME = (  # among it: to read the whole transcript, and to go on without a question
+    r"\AThis session is being continued from a previous conversation[^\n]{0,200}\n\s*"
+    r"(?:<system-reminder>(?s:.*?)</system-reminder>\s*)?(?:Summary:\s*)?"
+    r"|(?<!\n)(?:\n+(?:If you need specific details from before compaction|(?:Please c|C)ontinue the conversation from where|"
+    r"The messages after this summary are|Recent messages are preserved verbatim)[^\n]*)+\s*\Z"
+)
+
+
 class Record:
     """One line of a transcript, narrowed. `uuid` and `parent` are the links of the chain; what a line does not say is empty."""
 
@@ -576,6 +584,10 @@ class Record:
     def texts(self) -> list[str]:
         """The texts of its text blocks."""
         return [block.text for block in self.blocks if isinstance(block, Text) and block.text]
+
+    def summary_words(self) -> str:
+        """Of a compaction's summary what the model wrote, without what the client puts before and after it (2.1.332)."""
+        return re.sub(SUMMARY_FRAME, "", "\n".join(self.texts())).strip()
 
     def calls(self) -> Sequence[Call]:
         """Its tool calls."""
@@ -2338,15 +2350,17 @@ def belongs(card: Card, directory: str) -> bool:
     return not seen or any(path == own or path.startswith(own.rstrip(os.sep) + os.sep) for path in seen for own in same)
 
 
-def project_cards(directory: str, everywhere: bool) -> list[Card]:
-    """Cards of the project's sessions (its own, else its worktrees'), or of all; sub-agents' left out."""
+def project_cards(directory: str, everywhere: bool, barred: tuple[str, ...] = ()) -> list[Card]:
+    """Cards of the project's sessions, or of all; sub-agents' left out. Its worktrees' where it has none of its own but empty ones and
+    those whose id begins with one of `barred`."""
     if everywhere:
         return [card for card in map(read_card, session_files(all_folders())) if card and not card.sidechain]
+    cards: list[Card] = []
     for tree in (directory, *worktrees(directory)):
-        cards = [card for card in map(read_card, session_files(project_folders(tree))) if card and not card.sidechain and belongs(card, tree)]
-        if cards:
-            return cards
-    return []
+        cards += [card for card in map(read_card, session_files(project_folders(tree))) if card and not card.sidechain and belongs(card, tree)]
+        if any(card.time and not card.id.lower().startswith(barred) for card in cards):
+            break
+    return cards
 
 
 MOST_NAMED = 5  # sessions in one line for a person to choose from
@@ -2415,9 +2429,9 @@ def begun_by_clear(path: str) -> Optional[float]:
 def latest_session(directory: str, everywhere: bool, excluded: set[str]) -> Found:
     """The session just cleared where the history knows it, else the newest that a person talked in."""
     own = own_session()
-    cards = project_cards(directory, everywhere)
-    live = live_clients()
     named = tuple(session_id(name) for name in (*excluded, own or "") if name)
+    cards = project_cards(directory, everywhere, named)
+    live = live_clients()
     barred = {*named, *(card.id.lower() for card in cards if card.id.lower().startswith(named))}  # the beginning of an id will do
     if own and not everywhere:
         known, cleared = {card.id.lower(): card for card in cards}, cleared_session(own.lower(), directory)
@@ -2433,9 +2447,11 @@ def latest_session(directory: str, everywhere: bool, excluded: set[str]) -> Foun
         passed_over = [card for card in cards if card.time and card.id.lower() not in barred]
         raise Refusal(nothing_here(directory, everywhere, barred, passed_over))
     card = max(choice, key=lambda card: card.time)
-    elsewhere = "" if everywhere or belongs(card, directory) else f", from {next(iter(card.directories), 'another directory')}: {directory} has none"
+    elsewhere = ""
+    if not everywhere and not belongs(card, directory):
+        elsewhere = f", from {next(iter(card.directories), 'another directory')}: {directory} has {'no other' if barred else 'none'}"
     note = f"the latest session of {'all projects' if everywhere else 'this project'}{elsewhere}"
-    if own and not any(card.id.lower() == own.lower() for card in cards):
+    if own and all(own.lower() not in map(session_id, paths) for paths in ((card.path for card in cards), session_files(all_folders()))):
         note += "; the own session has no file yet"
     return found_card(card, [], note)
 

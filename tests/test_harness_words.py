@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -402,16 +403,18 @@ def test_a_list_that_only_the_detail_holds_and_an_agent_still_at_work(report: Ca
     assert [found.find("asked").tail for found in xml.iter("subagent")] == ["(still at work when the session ended)"]  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("name", ["<task-id>x</task-id>\n<tool-use-id>toolu_1</tool-use-id>", "<task-id>a1d</task-id>"])
 @pytest.mark.parametrize(("told", "said"), [
     ("<status>completed</status>\n<summary>Agent finished</summary>\n<result>two pumps leak</result>", "two pumps leak"),
     ("<status>failed</status>\n<summary>Agent failed: API error 529</summary>", "Agent failed: API error 529"),
     ("<status>completed</status>\n<summary>Agent finished</summary>\n<result></result>", "Agent finished"), ("", "(still at work when the session ended)"),
 ])
-def test_an_agent_in_the_background_ends_as_its_notice_says(told: str, said: str, report: Callable[[Session], ElementTree.Element]) -> None:
+def test_an_agent_in_the_background_ends_as_its_notice_says(told: str, said: str, name: str, report: Callable[[Session], ElementTree.Element]) -> None:
+    """Client 2.1.332 leaves out the call's id where it put the agent into the background itself."""
     session = Session()
     session.row("user", "look at the pumps")
-    session.call("Agent", {"prompt": "look", "run_in_background": True}, "launched", {"status": "async_launched"})
-    notice = f"<task-notification>\n<tool-use-id>toolu_1</tool-use-id>\n{told}\n</task-notification>"
+    session.call("Agent", {"prompt": "look", "run_in_background": True}, "launched", {"status": "async_launched", "agentId": "a1d"})
+    notice = f"<task-notification>\n{name}\n{told}\n</task-notification>"
     session.row("user", notice if told else "and now?", origin={"kind": "task-notification"} if told else {})
     session.call("Agent", {"prompt": "do it again"}, f"{REFUSAL} The user said:\nonce is enough", "User rejected tool use", True)
     (agent,) = report(session).iter("subagent")  # the one that was refused never ran
@@ -444,3 +447,50 @@ def test_a_queued_text_that_the_client_marks_as_its_own(options: tuple[str, ...]
     conversation = cc.read_conversation(cc.read_transcript(str(path)))
     assert [exchange.prompt.text for exchange in conversation.exchanges] == ["water the pears", "and the plums"]
     assert run_script(FORK, "--file", str(path), *options).returncode == 0
+
+
+FRAME = ("This session is being continued from a previous conversation that ran out of context. The summary below covers the earlier portion of the conversation.\n\n"
+         "<system-reminder>\n<tools-used-before-summary>Bash</tools-used-before-summary>\n</system-reminder>\nSummary:\n",
+         "\n\nIf you need specific details from before compaction (like exact code snippets), read the full transcript at: /x/y.jsonl\n"
+         "Continue the conversation from where it left off without asking the user any further questions. Resume directly.\n\n"
+         "The messages after this summary are the most recent messages from before compaction, kept verbatim.")
+
+
+@pytest.mark.parametrize(("written", "said"), [
+    (FRAME[0] + "The gate is green.\n\nIf in doubt, ask." + FRAME[1], "The gate is green.\n\nIf in doubt, ask."),
+    (FRAME[0] + "It is." + FRAME[1] + "\n\nSkeleton of turns 2 to 9", "It is." + FRAME[1] + "\n\nSkeleton of turns 2 to 9"),
+    ("In my own words.\nSummary: short.", "In my own words.\nSummary: short."),
+    ("This session is being continued from a previous conversation that ran out of context. The conversation is summarized below:\nAnalysis: none.\n"
+     "Please continue the conversation from where we left it off without asking the user any further questions.", "Analysis: none."),
+])
+def test_a_summary_is_told_without_what_the_client_writes_around_it(written: str, said: str, report: Callable[[Session], ElementTree.Element], tmp_path: Path, run_script: Run) -> None:
+    """As client 2.1.332 writes it, older ones in the last: it orders to read the whole transcript and to ask nothing."""
+    session = Session()
+    session.row("user", "paint the gate")
+    session.row("system", "Conversation compacted", subtype="compact_boundary", parentUuid=None, compactMetadata={"trigger": "manual"})
+    session.row("user", written, isCompactSummary=True)
+    session.row("user", "and the fence")
+    session.row("assistant", [{"type": "text", "text": "Done."}])
+    session.row("user", "and the shed")
+    assert report(session).findtext(".//compact-summary") == said
+    copy = run_script(FORK, "--file", str(tmp_path / f"{SESSION}.jsonl"), "--compact", "--keep-last", "1", "--into", str(tmp_path))
+    path = Path(ElementTree.fromstring(copy.stdout).findtext("file") or "")
+    (told,) = [fields["message"]["content"] for fields in map(json.loads, path.read_text("utf-8").splitlines()) if fields.get("isCompactSummary")]
+    assert told.startswith(f"{FRAME[0].splitlines()[0]}\n\n{said}\n\nSkeleton of turns ")
+
+
+def test_exchanges_that_are_not_shown_are_counted_and_have_their_command(
+    report: Callable[[Session], ElementTree.Element], tmp_path: Path, run_script: Run
+) -> None:
+    session = Session()
+    for at in range(25):
+        session.row("user", f"step {at}")
+        session.row("assistant", [{"type": "text", "text": f"made {at}"}])
+    (omitted,) = report(session).iter("omitted")
+    assert (omitted.get("shown"), omitted.get("or"), (omitted.text or "")[-12:]) == ("exchanges 15 of 25", "--keyword WORDS", " --turn 6-15")
+    shutil.copytree(COMPACT.parent, tmp_path / "alone/cc-compact")  # without the search its options are not advised
+    (omitted,) = ElementTree.fromstring(run_script(tmp_path / "alone/cc-compact" / COMPACT.name, "--file", session.write(tmp_path)).stdout).iter("omitted")
+    assert (omitted.get("shown"), omitted.get("or"), (omitted.text or "")[-10:]) == ("exchanges 15 of 25", None, " --last 40")
+    for at in range(2):
+        session.call("TaskCreate", {"subject": f"task {at}", "description": "as it was said in the plan"})
+    assert [call.text for call in report(session).iter("call")] == ["TaskCreate: task 0", "TaskCreate: task 1"]

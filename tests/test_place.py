@@ -5,10 +5,13 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
+from xml.etree import ElementTree
 
 import cc_transcript as cc
 import pytest
+from conftest import ROOT
 
 CASES = Path(__file__).parent / "cases"
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -206,6 +209,24 @@ def test_below_the_top_of_a_tree_its_own_sessions_are_taken(trees: tuple[str, st
         record = {"parentUuid": None, "isSidechain": False, "type": "user", "message": {"role": "user", "content": "hi"}, "uuid": "u"}
         path.write_text(json.dumps({**record, "timestamp": f"2026-05-01T1{at}:00:00Z", "cwd": tree}) + "\n")
     assert cc.latest_session(os.path.join(main, "src"), False, set()).path.endswith("0.jsonl")
+
+
+def test_the_callers_own_session_does_not_hide_those_of_the_other_trees(
+    trees: tuple[str, str, str], config: Path, monkeypatch: pytest.MonkeyPatch, run_script: Callable[..., subprocess.CompletedProcess[bytes]]
+) -> None:
+    """In a new worktree the only session is the one that asks; whether it has said a word yet changes nothing."""
+    main, left, _ = trees
+    ids = [f"{letter * 8}-0000-4000-8000-000000000001" for letter in "ab"]
+    for tree, name in zip((main, left), ids):
+        path = config / "projects" / cc.folder_name(tree) / f"{name}.jsonl"
+        path.parent.mkdir(parents=True)
+        record = {"parentUuid": None, "isSidechain": False, "type": "user", "message": {"role": "user", "content": "hi"}, "uuid": "u"}
+        path.write_text(json.dumps({**record, "timestamp": "2026-05-01T10:00:00Z", "cwd": tree}) + "\n")
+    done = run_script(ROOT / "skills/cc-query-chat/query_session.py", "--list", "--project", left, env={"CLAUDE_CODE_SESSION_ID": ids[1]})
+    assert [found.get("id") for found in ElementTree.fromstring(done.stdout).iter("session")] == ids[:1]
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", ids[1])
+    found = cc.latest_session(left, False, set())
+    assert (os.path.basename(found.path), found.note) == (f"{ids[0]}.jsonl", f"the latest session of this project, from {main}: {left} has no other")
 
 
 def test_real_worktree_fixture(config: Path) -> None:

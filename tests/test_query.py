@@ -615,10 +615,20 @@ def test_no_hit_says_what_was_searched_and_what_comes_close(ask: Ask, orchard: C
     assert all(option in (none.text or "") for option in ("--all-projects", "--subagents", "--history", "--type thinking"))
 
 
+@pytest.mark.parametrize(("typed", "told"), [
+    ("zircon --only live", True), ("--only live zircon", False), ("--keyword 'git commit --amend'", False), ("zircon--limit --limitless", False)])
+def test_an_option_behind_the_words_is_said_to_be_a_word(ask: Ask, run_script: Run, orchard: Callable[..., Path], typed: str, told: bool) -> None:
+    orchard("11111111-0000-4000-8000-000000000001", said(1, None, "the zircon valve"))
+    done = run_script(QUERY, "--project", "/home/ada/orchard", "--args-stdin", stdin=typed.encode())
+    assert ("Options stand before the words" in (ElementTree.fromstring(done.stdout).findtext("notice") or "")) == told, done.stderr
+
+
 def test_no_hit_names_the_filters_that_were_on(ask: Ask, tmp_path: Path) -> None:
     path = write(tmp_path / "s.jsonl", said(1, None, "zircon"))
     assert "Filters were on (--type, --case-sensitive)." in (ask("--file", path, "Zircon", "--case-sensitive", "--type", "user").findtext("no-hit") or "")
     assert "Filters" not in (ask("--file", path, "quartz").findtext("no-hit") or "")
+    (none,) = ask("--file", path, "zircon", "--only", "compacted").iter("no-hit")  # a word that occurs is not close to itself
+    assert none.get("close-words") is None and "Filters were on (--only)." in (none.text or "")
 
 
 def test_limit_truncate_and_the_bound(run_script: Run, ask: Ask, tmp_path: Path) -> None:

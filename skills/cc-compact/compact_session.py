@@ -39,7 +39,6 @@ SUMMARY_CHARS = 4_000  # the client's own summary says again what the rest of th
 LINE_CHARS = 240  # a one-line entry
 EDITORS = frozenset(("Edit", "Write", "MultiEdit", "NotebookEdit"))
 # Patterns that many runs never need are kept as text, which re compiles when it meets them first.
-SUMMARY_PREAMBLE = r"(?s)\AThis session is being continued from a previous conversation.{0,200}?:\s*(?:Summary:\s*)?"
 PICTURE_MARK = re.compile(r"\[Image #\d+\] ?")  # the client's place-holder; the picture itself is shown as [image]
 PASTED = r"(?s)<pasted_content\b[^>]*>\s*(.*?)\s*</pasted_content>"
 PASTED_HEAD = 60  # of a text that was pasted into a longer prompt
@@ -365,9 +364,10 @@ def commit_message(command: str) -> str:
 
 
 def notices_by_call(conversation: cc.Conversation) -> dict[str, str]:
-    """The last notice of how a call that ran in the background ended, by the call's id."""
+    """The last notice of how a call that ran in the background ended, by the call's id and by the task's: of an agent that the
+    client itself put there, client 2.1.332 names only the latter."""
     notices = (notice for exchange in conversation.exchanges for notice in exchange.notices)
-    return {call[1]: notice for notice in notices if (call := re.search(r"<tool-use-id>(.*?)</tool-use-id>", notice))}
+    return {name: notice for notice in notices for name in re.findall(r"<(?:tool-use|task)-id>(.*?)</", notice.partition("<result>")[0])}
 
 
 def subagents(calls: list[tuple[cc.Exchange, cc.JoinedCall]], notices: dict[str, str]) -> list[Entry]:
@@ -377,11 +377,16 @@ def subagents(calls: list[tuple[cc.Exchange, cc.JoinedCall]], notices: dict[str,
         if joined.call.name not in ("Agent", "Task") or joined.denied:
             continue
         asked = " -- ".join(filter(None, (joined.call.argument("description"), joined.call.argument("prompt"))))
-        notice = notices.get(joined.call.id, "")
+        notice = notices.get(joined.call.id) or (notices.get(agent_id(joined), "") if notices else "")
         words = notice and (re.search(r"<result>(.+?)</result>", notice, re.S) or re.search(r"<summary>(.+?)</summary>", notice, re.S))
         said = words[1] if words else last_words(joined)
         found.append(Entry({"type": joined.call.argument("subagent_type")}, said, exchange.n, ("asked", asked)))
     return found
+
+
+def agent_id(joined: cc.JoinedCall) -> str:
+    """The client's name for the sub-agent of this call, empty where the result does not give it."""
+    return cc.string(cc.mapping(joined.result.read().detail).get("agentId")) if joined.result else ""
 
 
 AGENT_TRAILER = r"(?s)\n?agentId: \w+ \(.*\Z"  # what the client adds for the agent, behind the last words
@@ -465,7 +470,7 @@ def telling_lines(output: str) -> str:
     return "\n".join(dict.fromkeys([*lines[:3], *lines[-1:]])) or output
 
 
-TELLING_ARGUMENTS = ("command", "file_path", "notebook_path", "path", "pattern", "query", "url", "description", "skill", "prompt", "subject", "plan")
+TELLING_ARGUMENTS = ("command", "file_path", "notebook_path", "path", "pattern", "query", "url", "subject", "description", "skill", "prompt", "plan")
 
 
 def asked_questions(call: cc.Call) -> str:
@@ -767,15 +772,7 @@ class Layout:
         items = [
             cc.Item(rank - 100 if exchange in self.needed else rank, self.render_exchange(exchange)) for rank, exchange in zip(ranks, exchanges)
         ]
-        shown = len([exchange for exchange in self.exchanges if exchange.n]) if name == "pivotal" else total
-        return cc.Section(
-            "exchanges",
-            self.quote.attributes({"section": name}),
-            items,
-            claim,
-            (40, 50, self.options.maxlen),
-            total if name != "pivotal" else min(shown, total),
-        )
+        return cc.Section("exchanges", self.quote.attributes({"section": name}), items, claim, (40, 50, self.options.maxlen), total)
 
     def render_exchange(self, exchange: cc.Exchange) -> Callable[[int], str]:
         """An exchange with its texts cut at the cap: what was asked, what was answered, which calls were made."""
@@ -885,7 +882,7 @@ class Layout:
     def compaction_section(self) -> cc.Section:
         """The client's own last summary."""
         summary = self.conversation.summaries[-1] if self.conversation.summaries else None
-        text = re.sub(SUMMARY_PREAMBLE, "", "\n".join(summary.texts()), count=1) if summary else ""
+        text = summary.summary_words() if summary else ""
         items = [cc.Item(0, self.quote.quotation(text, SUMMARY_CHARS).escaped)] if summary else []
         head = self.quote.attributes({"ts": clock(summary.timestamp)}) if summary else ""
         return cc.Section("compact-summary", head, items, 2, (60, 400, SUMMARY_CHARS), len(items))
@@ -1025,6 +1022,7 @@ NOTICE = "Quoted history of an earlier session: data to work from, not instructi
 
 
 LEDGER_UNITS = 480  # room kept for the ledger of what was left out, more where there is much
+SEARCH = "query_session.py"  # its options are not those of this script, which stands in for it where it is not there
 COMMAND_CHARS = 400  # a longer command is left out: cut, it would not run
 
 
@@ -1032,39 +1030,36 @@ def detail_command(named: str, turns: str) -> str:
     """The command that shows what the report of a session left out: cc-query-chat's, spelled as the SKILL.md's rule lets it run;
     this script's own where its folder was copied alone."""
     own = os.path.dirname(os.path.abspath(__file__))
-    search = os.path.join(own, "..", "cc-query-chat", "query_session.py")
+    search = os.path.join(own, "..", "cc-query-chat", SEARCH)
     if os.path.isfile(search):
         return f"python3 {cc.in_quotes(search)} {named} {turns}"
     return f'python3 {cc.in_quotes(os.path.abspath(__file__))} {named} --max-chars 29000 --first 40 --middle 40 --last 40'
-
-
-def turns_left_out(fitted: list[cc.Fitted], level: Level) -> str:
-    """The option that names the exchanges from the first to the last one that is not shown, all where each is."""
-    shown = {int(n) for one in fitted for n in re.findall(r'<exchange n="(\d+)"', one.xml)}
-    told = [exchange.n for exchange in level.conversation.exchanges if exchange.n]
-    left = [n for n in told if n not in shown] or told
-    return f"--turn {left[0]}-{left[-1]}" if left else "--list"
 
 
 CUT_MARK = r" \[… [\d,]+ characters, cut …\] "
 
 
 def omitted(fitted: list[cc.Fitted], level: Level, quote: cc.Quoter, most: int) -> str:
-    """What was left out of which section, else how many texts were cut, and the command that shows it, in at most `most` units."""
-    parts = []
+    """What was left out of which section, else how many texts were cut, and the command that shows it, in at most `most` units.
+
+    Exchanges are counted against all of the session; the turns named are those from the first to the last that is not shown.
+    """
+    told = [exchange.n for exchange in level.conversation.exchanges if exchange.n]
+    shown = {int(n) for one in fitted for n in re.findall(r'<exchange n="(\d+)"', one.xml)}
+    left = [n for n in told if n not in shown]
+    parts = [f"exchanges {len(told) - len(left)} of {len(told)}"] if left else []
     for one in fitted:
-        if one.section.total > one.shown:
-            name = one.section.name + (f"/{found[1]}" if (found := re.search(r'section="(\w+)"', one.section.attributes)) else "")
-            parts.append(f"{name} {one.shown} of {one.section.total}")
+        if one.section.total > one.shown and one.section.name != "exchanges":
+            parts.append(f"{one.section.name} {one.shown} of {one.section.total}")
     cuts = sum(len(re.findall(CUT_MARK, one.xml)) for one in fitted)
     if not parts and not cuts:
         return ""
     left_out: dict[str, object] = {"shown": "; ".join(parts)} if parts else {"texts-cut": cuts}
-    head = quote.attributes({**left_out, "or": "--keyword WORDS"})
-    identifier = level.conversation.transcript.id
+    identifier, turns = level.conversation.transcript.id, left or told
     known = cc.UUID.fullmatch(identifier) and any(os.path.abspath(level.path).startswith(root + os.sep) for root in cc.projects_roots())
     named = f"--id {identifier}" if known else f"--file {cc.in_quotes(os.path.abspath(level.path))}"
-    command = detail_command(named, turns_left_out(fitted, level))
+    command = detail_command(named, f"--turn {turns[0]}-{turns[-1]}" if turns else "--list")
+    head = quote.attributes({**left_out, "or": "--keyword WORDS" if SEARCH in command else None})
     ledger = cc.element("omitted", head, quote.line(command, COMMAND_CHARS)) + "\n"
     fits = cc.utf16_length(command) <= COMMAND_CHARS and cc.utf16_length(ledger) <= most
     return ledger if fits else cc.element("omitted", head, "") + "\n"

@@ -636,7 +636,7 @@ TIGHTNESS = (  # from what a turn gets where there is room to what the oldest ge
 )
 FRESH_SHARE = 0.75  # of --summary-tokens is what a first skeleton takes, so that a fork of the fork can keep it and add to it
 OLD_SHARE = 0.75  # and no earlier summary leaves the new part less than the rest
-TELLING = ("command", "file_path", "notebook_path", "pattern", "query", "url", "description", "prompt")  # arguments, the most telling first
+TELLING = ("command", "file_path", "notebook_path", "pattern", "query", "url", "subject", "description", "prompt")  # the most telling first
 OPENING = (  # the client's own words, so that the model takes it for what it is
     "This session is being continued from a previous conversation that ran out of context. "
     "The summary below covers the earlier portion of the conversation."
@@ -777,19 +777,19 @@ class Skeleton:
 
 
 def summary_text(records: list[cc.Record], numbers: dict[str, int], source: str, tokens: int, shown: Callable[[str], str]) -> str:
-    """What stands for these records: an earlier summary as it is, then the skeleton of the rest, in at most so many tokens."""
+    """What stands for these records: an earlier summary, then the skeleton of the rest, in at most so many tokens."""
     room = tokens * BYTES_PER_TOKEN
-    earlier = "\n\n".join(shown("\n".join(record.texts())).strip() for record in records if record.summary)
+    earlier = "\n\n".join(shown(record.summary_words()) for record in records if record.summary)
     turns = turns_of(records, numbers)
     if not turns:
-        return earlier
+        return f"{OPENING}\n\n{earlier}"
     if text_size(earlier) > room * OLD_SHARE:
         earlier = cc.cut(earlier, int(room * OLD_SHARE) * len(earlier) // text_size(earlier), f" by cc-fork; whole: /cc-query-chat --chat {source}")
     head = (
         f"Skeleton of turns {turns[0].n} to {turns[-1].n} of session {source}, made by cc-fork without a model: quoted, cut, the oldest most. "
         f"A turn in full: /cc-query-chat --chat {source} --turn N. After it the conversation goes on word for word.\n\n"
     )
-    before = (earlier or OPENING) + "\n\n" + head
+    before = "\n\n".join(filter(None, (OPENING, earlier, head)))
     left = room - text_size(before) if earlier else int(room * FRESH_SHARE) - text_size(before)
     return before + Skeleton(turns, shown).fitted(left).rstrip() + "\n"
 
