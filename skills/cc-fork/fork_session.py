@@ -178,13 +178,20 @@ def records_up_to(conversation: cc.Conversation, until: str) -> list[cc.Record]:
         named = next((record for record in conversation.links.main if record.uuid.lower() == until.lower()), None)
         if named is None:
             raise cc.Refusal(f"no record {until} in {conversation.transcript.path}; give a turn's number or the uuid of one of its records")
-        return cc.live_at(conversation, named, named.line + (named.compaction is None))  # without its summary it is no compaction
+        return live_at(conversation, named, named.line + (named.compaction is None))  # without its summary it is no compaction
     last = max((exchange.n for exchange in conversation.exchanges), default=0)
     numbers = turn_numbers(conversation)
     turn = [record for record in conversation.happened if numbers[record.uuid] == int(until) and (is_turn(record) or cc.prompt_of(record))]
     if not 1 <= int(until) <= last or not turn:
         raise cc.Refusal(f"there is no turn {until} to go back to in {conversation.transcript.path}: it has {last}, counted from 1")
-    return cc.live_at(conversation, turn[-1], max(record.line for record in turn) + 1)
+    return live_at(conversation, turn[-1], max(record.line for record in turn) + 1)
+
+
+def live_at(conversation: cc.Conversation, leaf: cc.Record, limit: int) -> list[cc.Record]:
+    """What the client would have sent when `leaf` was the last word of a file of `limit` lines; of a boundary behind it, what that took away."""
+    then = cc.Chain(conversation.links, limit)
+    end = (leaf.compaction and then.compacted_leaf(leaf)) or leaf
+    return then.with_parallels(then.walk(then.end_of(end)))
 
 
 def is_turn(record: cc.Record) -> bool:
@@ -345,10 +352,16 @@ def mapped(value: Any, change: Callable[[str], str], names: bool = False, blank:
         if key in blank and isinstance(item, str):
             found[name] = ""
         elif names and isinstance(item, str) and key not in kept:
-            found[name] = cc.mask_named(key, item)
+            found[name] = mask_named(key, item)
         else:
             found[name] = item if key in kept else mapped(item, change, names, blank)
     return found
+
+
+def mask_named(name: str, text: str) -> str:
+    """A text that stands under a name, masked: the name of a header or a field tells what it is."""
+    masked, pair = cc.mask(text), cc.mask(f"{name}: {text}")
+    return pair[len(name) + 2 :] if masked == text and pair.startswith(f"{name}: [masked") else masked
 
 
 def redacted(fields: Json) -> Json:

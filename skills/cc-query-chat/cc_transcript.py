@@ -1487,14 +1487,6 @@ def live_records(transcript: Transcript) -> list[Record]:
     return chain.with_parallels(chain.walk(leaf)) if leaf else []
 
 
-def live_at(conversation: Conversation, leaf: Record, limit: int) -> list[Record]:
-    """What the client would have sent when `leaf` was the last word and the file ended before its line `limit`; of a boundary at that
-    line, what it took away."""
-    chain = Chain(conversation.links, limit)
-    end = (leaf.compaction and chain.compacted_leaf(leaf)) or leaf
-    return chain.with_parallels(chain.walk(chain.end_of(end)))
-
-
 def cut_into_exchanges(conversation: Conversation, live: set[str]) -> None:
     """Fill in the exchanges: a new one at each prompt, calls joined with their results by id."""
     records = conversation.happened
@@ -1643,12 +1635,6 @@ def mask(text: str) -> str:
         if (assigns or secret.kind not in ASSIGNED) and any(hint in lowered for hint in secret.hints):
             text = re.sub(secret.pattern, lambda found, kind=secret.kind: f"{found.groupdict().get('keep') or ''}[masked: {kind}]", text)  # type: ignore[misc]
     return text
-
-
-def mask_named(name: str, text: str) -> str:
-    """The same of a text that stands under a name, as the value of a header or a field: the name tells what it is."""
-    masked, pair = mask(text), mask(f"{name}: {text}")
-    return pair[len(name) + 2 :] if masked == text and pair.startswith(f"{name}: [masked") else masked
 
 
 def clean(text: str) -> str:
@@ -1886,12 +1872,6 @@ def release(sections: list[Section], room: int) -> None:
         section.items[at] = section.items[at]._replace(rank=0)
 
 
-def evenly(count: int) -> list[float]:
-    """Ranks 0..1 for `count` places such that any number of the lowest ones lies evenly spread (bit-reversed order)."""
-    width = max(count - 1, 1).bit_length()
-    return [int(f"{at:0{width}b}"[::-1], 2) / (1 << width) for at in range(count)]
-
-
 def seconds(timestamp: str) -> Optional[float]:
     """A record's ISO time as seconds since 1970, None where it is none."""
     try:
@@ -1899,17 +1879,6 @@ def seconds(timestamp: str) -> Optional[float]:
         return (when if when.tzinfo else when.replace(tzinfo=timezone.utc)).timestamp()
     except (ValueError, OverflowError, OSError):
         return None
-
-
-def ago(then: Optional[float], now: float) -> str:
-    """How long ago in words, such as "3 h ago"; empty where the time is not known."""
-    if then is None:
-        return ""
-    past = max(now - then, 0)
-    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
-        if past >= size:
-            return f"{int(past // size)} {unit} ago"
-    return "just now"
 
 
 def write_report(prog: str, text: str, done: str = "") -> int:
