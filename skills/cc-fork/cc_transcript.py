@@ -39,7 +39,7 @@ FOLDER_UNITS = 200  # the client cuts a folder name there and adds a hash of the
 BLOCK_BYTES = 1 << 22  # one read of a transcript: half the time of 256 KB, and no gain beyond (measured)
 WHOLE_BYTES = 2 << 20  # of a transcript up to here each line is parsed; of a larger one head and tail of a line, where its shape is known
 TAIL_WIDTH = 1 << 14  # of a file's end that is read to list it, at first
-EDGE_BYTES = 1 << 16  # how much of a file's head and tail is read to list it, at first
+EDGE_BYTES = 1 << 16  # of a file's head that is read to list it where only commands stand in it; of a small file at most
 TITLE_WITHIN = 200  # a title row is short up to its title: a key that stands farther in a line is no row's own
 TITLE_CHARS = 80  # a title made from a first prompt is cut there
 MASK_WINDOW = 200_000  # of a longer text only head and tail can be shown, so only they are cleaned and masked
@@ -124,12 +124,9 @@ def projects_roots() -> list[str]:
 
 
 def project_folders(directory: str) -> list[str]:
-    """Paths of the folders that may hold sessions of `directory`, the likeliest first; they need not exist.
-
-    CLAUDE_CODE_PROJECT_DIR_NAME replaces the name, only together with CLAUDE_CONFIG_DIR and only if it is a plain one.
-    """
+    """Paths of the folders that may hold sessions of `directory`, the likeliest first; they need not exist."""
     named = os.environ.get("CLAUDE_CODE_PROJECT_DIR_NAME", "")
-    if os.environ.get("CLAUDE_CONFIG_DIR") and re.fullmatch(r"[A-Za-z0-9-]+", named):
+    if os.environ.get("CLAUDE_CONFIG_DIR") and re.fullmatch(r"[A-Za-z0-9-]+", named):  # only together, and only a plain name
         return [os.path.join(projects_roots()[0], named)]
     spellings = [directory, normalized(directory)]
     if os.name == "nt":  # an editor writes c:, a terminal C:, and the client keeps what it is given
@@ -169,31 +166,25 @@ def worktrees(directory: str) -> list[str]:
 
 def names_in(folder: str) -> list[str]:
     """Names of what lies in a folder, none where it cannot be read."""
-    try:
+    with suppress(OSError):
         return sorted(os.listdir(folder))
-    except OSError:
-        return []
+    return []
 
 
 def read_small(path: str) -> str:
     """Text of a small file, empty where it cannot be read."""
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read(EDGE_BYTES)
-    except OSError:
-        return ""
+    with suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
+        return file.read(EDGE_BYTES)
+    return ""
 
 
 def session_files(folders: Iterable[str]) -> Iterator[str]:
     """Paths of the transcripts that lie directly in `folders`; agent-*.jsonl beside them are sub-agents' (old clients)."""
     for folder in folders:
-        try:
-            with os.scandir(folder) as entries:
-                names = [entry.name for entry in entries if entry.name.endswith(".jsonl") and not entry.name.startswith("agent-") and is_plain(entry)]
-        except OSError:
-            continue
-        for name in sorted(names):
-            yield os.path.join(folder, name)
+        names: list[str] = []
+        with suppress(OSError), os.scandir(folder) as entries:
+            names = [entry.name for entry in entries if entry.name.endswith(".jsonl") and not entry.name.startswith("agent-") and is_plain(entry)]
+        yield from (os.path.join(folder, name) for name in sorted(names))
 
 
 def is_plain(entry: os.DirEntry[str]) -> bool:
@@ -252,21 +243,13 @@ class Typed(NamedTuple):
 
 def prompt_history() -> Iterator[Typed]:
     """The prompt history in the order it was typed. It outlives the transcripts."""
-    try:
-        file = open(os.path.join(config_root(), "history.jsonl"), "rb")
-    except OSError:
-        return
-    with file:
+    with suppress(OSError), open(os.path.join(config_root(), "history.jsonl"), "rb") as file:
         for _, data in read_lines(file):
             for entry in parse_line(data).objects:
-                stamp = entry.get("timestamp")
-                yield Typed(
-                    string(entry.get("display")),
-                    stamp / 1000 if isinstance(stamp, (int, float)) else 0.0,
-                    string(entry.get("project")),
-                    string(entry.get("sessionId")).lower(),
-                    "\n".join(filter(None, (string(mapping(paste).get("content")) for paste in mapping(entry.get("pastedContents")).values()))),
-                )
+                stamp, pastes = entry.get("timestamp"), mapping(entry.get("pastedContents")).values()
+                time = stamp / 1000 if isinstance(stamp, (int, float)) else 0.0
+                pasted = "\n".join(filter(None, (string(mapping(paste).get("content")) for paste in pastes)))
+                yield Typed(string(entry.get("display")), time, string(entry.get("project")), string(entry.get("sessionId")).lower(), pasted)
 
 
 # -------------------------------------------------------------------------------------------------------------- records
@@ -696,8 +679,8 @@ SIDE_TAILS = (b'"gitBranch":', b'"parentUuid":', b'Title":', b'"agentName":', b'
 def is_idle(data: bytes, start: int = 0, end: int = sys.maxsize) -> bool:
     """Whether a line, which may stand between two places of `data`, is a side record that nobody needs, written by the client.
 
-    The byte tests are sound: inside a JSON string a quote is always escaped, so they only ever meet the structure. A record
-    that was glued to such a line, or to a torn one's stub, ends the line and shows there what it is.
+    Inside a JSON string a quote is always escaped, so the byte tests only ever meet the structure. A record that was glued to such a
+    line, or to a torn one's stub, ends the line and shows there what it is.
     """
     if not data.startswith(SIDE_START, start) or not data.endswith((b"}\n", b"}\r\n"), start, end):
         return False
@@ -803,10 +786,8 @@ SIGKILL = 9  # the signal module is not imported for that alone
 
 @contextmanager
 def second_process(jobs: Sequence[Callable[[], Given]]) -> Iterator[Iterator[Given]]:
-    """A forked process does the jobs in turn during the block, which it never outlives; without jobs there is none.
-
-    Yields what they give (anything but bytes), each waited for when it is asked for; a job that fails there is done here.
-    """
+    """A forked process does the jobs in turn during the block, which it never outlives; without jobs there is none. Yields what they give
+    (anything but bytes), each waited for when it is asked for; a job that fails there is done here."""
     if not jobs:
         yield iter(())
         return
@@ -1029,10 +1010,8 @@ def command_line(text: str) -> str:
 
 
 def prompt_of(record: Record, loose: bool = False) -> Optional[Prompt]:
-    """What the person said in this record, None where nobody did. The one place that knows what a prompt is (format.md 3).
-
-    `loose` is whether the results in it, if any, answer no call: then words beside them are a prompt of their own.
-    """
+    """What the person said in this record, None where nobody did. The one place that knows what a prompt is. `loose` is whether the results
+    in it, if any, answer no call: then words beside them are a prompt of their own."""
     if not (record.kind == "user" or record.queued) or record.sidechain or record.meta or record.summary or record.origin not in ("", "human"):
         return None
     if record.own_results and not loose:
@@ -1259,10 +1238,8 @@ class Chain:
         return None
 
     def walk(self, leaf: Record, lenient: bool = False) -> list[Record]:
-        """From the root to `leaf`. In a cycle the file's order is the best there is.
-
-        `lenient` also takes the answers that hang beside old hook progress: they happened, though the client does not send them.
-        """
+        """From the root to `leaf`; in a cycle the file's order is the best there is. `lenient` also takes the answers that hang beside old
+        hook progress: they happened, though the client does not send them."""
         if (leaf.uuid, lenient) in self.paths:
             return self.paths[leaf.uuid, lenient]
         path: list[Record] = []
@@ -1284,11 +1261,10 @@ class Chain:
         return end if end and any(step is record for step in self.walk(end)) and record.uuid not in self.kept else record
 
     def leaf(self, pin: Optional[Pin]) -> Optional[Record]:
-        """The record that a resume continues from: the last line's, unless a pin names another branch (measured).
+        """The record that a resume continues from: the last line's with a turn at or above it, unless a pin names another branch (measured).
 
-        A record with no turn at or above it is none. A pin on another branch (beyond a gap is another, too) is taken
-        exactly, once a compaction has kept records only where it ends that branch; one on the leaf's own has an effect only if it is
-        explicit and nothing was written after it, and so has any such one. None in an empty conversation.
+        A pin on another branch (beyond a gap is another, too) is taken exactly, once a compaction has kept records only where it ends that
+        branch; one on the leaf's own only if it is explicit and nothing was written after it, and so any such one. None where nothing was said.
         """
         candidates = (record for record in sorted(self.main, key=attrgetter("last_line"), reverse=True) if record.kind != "progress")
         path: list[Record] = []
@@ -1338,12 +1314,9 @@ class Chain:
         return latest
 
     def with_parallels(self, path: list[Record]) -> list[Record]:
-        """`path` and what hangs beside it, in the order the client sends it (measured).
-
-        For each answer on the path: its rows (those on the path in its order, the others set in by their place in the
-        file), the results of its calls in file order, then attachments that hang there beside the path and lead nowhere, such as queued
-        prompts. At its end what hangs there up to the next turn, which was left behind.
-        """
+        """`path` and what hangs beside it, in the order the client sends it (measured): for each answer its rows, the results of its calls in
+        file order, then attachments that hang there and lead nowhere, such as queued prompts; at the end what hangs there up to the
+        next turn, which was left behind."""
         known = self.ordered.get(id(path))
         if known and known[0] is path:
             return known[1]
@@ -1480,13 +1453,6 @@ def read_conversation(transcript: Transcript) -> Conversation:
     return conversation
 
 
-def live_records(transcript: Transcript) -> list[Record]:
-    """What the client would send after --resume, and nothing else of the conversation."""
-    chain = Chain(Links(transcript.records), len(transcript.records))
-    leaf = chain.leaf(transcript.pin)
-    return chain.with_parallels(chain.walk(leaf)) if leaf else []
-
-
 def cut_into_exchanges(conversation: Conversation, live: set[str]) -> None:
     """Fill in the exchanges: a new one at each prompt, calls joined with their results by id."""
     records = conversation.happened
@@ -1577,47 +1543,33 @@ class Secret(NamedTuple):
 
 NO_SECRET = r"(?!\[masked|\$\{?[A-Z][A-Z0-9_]*\b|\$\(|<[^<>\n]{1,60}>|\*{3})"  # masked before, the name of a variable, a place-holder
 
+# fmt: off
 SECRETS = (  # patterns are compiled when a hint is met: most texts hold none
-    Secret(
-        "private key", ("private key",), r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----|\Z)"
-    ),
-    Secret(
-        "authorization",
-        ("authorization",),
+    Secret("private key", ("private key",),
+        r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----|\Z)"),
+    Secret("authorization", ("authorization",),
         r"(?i)(?P<keep>\bAuthorization[\"']?\s*[:=]\s*[\"']?)(?!\[masked)"
         r"(?:(?:Bearer|Basic|Token|Digest)\s+[^\s\"',;]{6,}"
-        r"|(?=[^\s\"',;]{0,200}[0-9]|[^\s\"',;]{16})[^\s\"',;]{6,})",  # "authorization: required" is prose
-    ),
+        r"|(?=[^\s\"',;]{0,200}[0-9]|[^\s\"',;]{16})[^\s\"',;]{6,})"),  # "authorization: required" is prose
     Secret("bearer token", ("bearer",), r"(?i)(?P<keep>\bBearer\s+)(?!\[masked)(?=[\w.~+/=-]{0,200}[0-9])[\w.~+/=-]{12,}"),
     Secret("password in URL", ("://",), r"(?i)(?P<keep>\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{0,100}:)[^\s/\"'<>]{1,200}(?=@)"),
-    Secret(
-        "api key",
-        ("sk-", "sk_", "pk-", "pk_", "rk-", "rk_"),
+    Secret("api key", ("sk-", "sk_", "pk-", "pk_", "rk-", "rk_"),
         r"\b(?:sk|pk|rk)[-_](?:(?:ant-|live_|test_|proj-)"
-        r"|(?=[A-Za-z0-9_-]{0,200}[0-9]|[A-Za-z]{20}))[A-Za-z0-9_-]{20,}",  # words and hyphens alone are prose
-    ),
-    Secret(
-        "token",
-        ("gho_", "ghp_", "ghu_", "ghs_", "ghr_", "_pat_", "glpat-", "xox", "npm_", "pypi-", "aiza", "ya29.", "hf_", "sg.", "dop_v1_"),
+        r"|(?=[A-Za-z0-9_-]{0,200}[0-9]|[A-Za-z]{20}))[A-Za-z0-9_-]{20,}"),  # words and hyphens alone are prose
+    Secret("token", ("gho_", "ghp_", "ghu_", "ghs_", "ghr_", "_pat_", "glpat-", "xox", "npm_", "pypi-", "aiza", "ya29.", "hf_", "sg.", "dop_v1_"),
         r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abeoprs]-[\w-]{10,}|npm_[A-Za-z0-9]{30,}"
-        r"|pypi-[\w-]{40,}|AIza[\w-]{30,}|ya29\.[\w.-]{20,}|hf_[A-Za-z0-9]{30,}|SG\.[\w-]{16,}\.[\w-]{16,}|dop_v1_[0-9a-f]{40,})",
-    ),
+        r"|pypi-[\w-]{40,}|AIza[\w-]{30,}|ya29\.[\w.-]{20,}|hf_[A-Za-z0-9]{30,}|SG\.[\w-]{16,}\.[\w-]{16,}|dop_v1_[0-9a-f]{40,})"),
     Secret("access key id", ("akia", "asia"), r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
     Secret("web token", ("eyj",), r"\beyJ[\w-]{8,}\.[\w-]{8,}\.?[\w-]*"),
-    Secret(
-        "secret",
-        ("secret", "token", "passw", "key", "credential"),
+    Secret("secret", ("secret", "token", "passw", "key", "credential"),
         r"(?i)(?P<keep>(?:secret|token|passwd|password|api[-_]?key|(?:access|account|private)_?key|(?<!primary)(?<!foreign)(?<!sort)(?<!cache)_key"
         rf"|credential)s?[\"']?\s*[=:]\s*[\"']?){NO_SECRET}"
-        r"(?=[^\s\"',;&]{0,200}[0-9])[^\s\"',;&]{12,}",
-    ),
-    Secret(
-        "secret",
-        ("secret", "token", "passw"),
+        r"(?=[^\s\"',;&]{0,200}[0-9])[^\s\"',;&]{12,}"),
+    Secret("secret", ("secret", "token", "passw"),
         rf"(?P<keep>(?:SECRET|TOKEN|PASSWORD|PASSWD)[A-Z0-9_]{{0,40}}=[\"']?){NO_SECRET}"
-        r"(?:(?<=\")[^\"\n]{4,200}(?=\")|(?<=')[^'\n]{4,200}(?=')|[^\s\"',;&]{4,})",
-    ),
+        r"(?:(?<=\")[^\"\n]{4,200}(?=\")|(?<=')[^'\n]{4,200}(?=')|[^\s\"',;&]{4,})"),
 )
+# fmt: on
 HINTS = tuple(dict.fromkeys(hint for secret in SECRETS for hint in secret.hints))
 SHORTEST_SECRET = 10  # units, with what it is assigned to
 ASSIGNED = frozenset(("secret", "authorization"))  # of these a colon or an equals sign is part
@@ -1742,11 +1694,9 @@ class Item(NamedTuple):
 
 
 class Section:
-    """A part of a report. `items` stand in the order they are shown; `caps` says where their texts are cut in UTF-16
-    units: at the least, in brief (what every section gets before any gets more), and at the most.
-
-    `weight` is its claim on the room where there is not enough for all; `total` is how many entries there are to show.
-    """
+    """A part of a report. `items` stand in the order they are shown; `caps` says where their texts are cut in UTF-16 units: at the least,
+    in brief (what every section gets before any gets more), and at the most. `weight` is its claim on the room where there is not
+    enough for all; `total` is how many entries there are to show."""
 
     __slots__ = ("name", "attributes", "items", "weight", "caps", "brief", "total", "rendered")
 
@@ -1812,9 +1762,8 @@ def fit(section: Section, room: int) -> Fitted:
         if utf16_length(pieces[at]) <= room:
             kept[at] = pieces[at]
             room -= utf16_length(pieces[at])
-    if not kept:
-        return Fitted(section, "", 0)
-    return Fitted(section, element(section.name, section.attributes, "".join(kept[at] for at in sorted(kept))) + "\n", len(kept))
+    content = "".join(kept[at] for at in sorted(kept))
+    return Fitted(section, element(section.name, section.attributes, content) + "\n" if kept else "", len(kept))
 
 
 def first_that_fits(caps: list[int], room: int, pieces: Callable[[int], list[str]]) -> int:
@@ -1998,11 +1947,10 @@ def with_values(parser: Parser, argv: list[str]) -> list[str]:
 def parse_arguments(parser: Parser, argv: list[str]) -> argparse.Namespace:
     """Parsed arguments. With --args-stdin the text on standard input is added: leading options, then free text, kept as it is."""
     if "--args-stdin" in argv:
-        argv = [word for word in argv if word != "--args-stdin"] + split_arguments(parser, read_standard_input())
-        arguments = parser.parse_args(argv)
-        arguments.args_stdin = True
+        argv = ["--args-stdin", *(word for word in argv if word != "--args-stdin"), *split_arguments(parser, read_standard_input())]
     else:
-        arguments = parser.parse_args(with_values(parser, argv))
+        argv = with_values(parser, argv)
+    arguments = parser.parse_args(argv)
     if arguments.max_chars < SMALLEST_BOUND:
         parser.error(f"--max-chars must be at least {SMALLEST_BOUND}")
     arguments.asked_chars, arguments.done = arguments.max_chars, ""
@@ -2037,7 +1985,7 @@ def split_arguments(parser: Parser, text: str) -> list[str]:
 
 
 def serve(parser: Parser, job: Callable[[argparse.Namespace], str], argv: Optional[list[str]]) -> int:
-    """Run a skill's job and print its report. Returns the exit status: 0 done, 1 refused in one line, 130 stopped by Ctrl-C."""
+    """Run a skill's job and print its report. Returns the exit status: 0 done, 1 refused or interrupted, in one line."""
     try:
         options = parse_arguments(parser, sys.argv[1:] if argv is None else argv)
         return write_report(parser.prog, job(options), options.done)
@@ -2128,8 +2076,7 @@ def read_card(path: str) -> Optional[Card]:
 
 def first_spoken(records: list[Record]) -> str:
     """What the first of these records name a session by that has no title."""
-    commands = [command for command in map(local_command, records) if command]
-    return first_words([prompt for prompt in map(prompt_of, records) if prompt], commands)
+    return first_words([prompt for prompt in map(prompt_of, records) if prompt], list(filter(None, map(local_command, records))))
 
 
 def first_words(prompts: list[Prompt], commands: list[str]) -> str:
@@ -2257,8 +2204,8 @@ def is_clear(command: str) -> bool:
 def cleared_session(own: str, directory: str) -> Optional[str]:
     """Id of the session that /clear ended to begin session `own`, None where it did not begin so or the history does not tell.
 
-    The new file's head says when it was cleared; the prompt history says who was cleared then. Other clients' entries may
-    stand between (measured with two clients that both cleared). A session without a file yet has only its place in the history.
+    The new file's head says when it was cleared; the prompt history says who was cleared then, by any of several clients (measured).
+    A session without a file yet has only its place in the history.
     """
     files = {session_id(path): path for path in session_files(all_folders())}
     if own not in files:
@@ -2526,10 +2473,9 @@ def title_hint(wanted: str, names: dict[str, str]) -> str:
 
 def modified(path: str) -> float:
     """When a file was last written, 0 where it is gone. It decides nothing: a touched file is no newer conversation."""
-    try:
+    with suppress(OSError):
         return os.stat(path).st_mtime
-    except OSError:
-        return 0.0
+    return 0.0
 
 
 def session_id(path: str) -> str:
