@@ -26,7 +26,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from operator import attrgetter
@@ -131,8 +131,8 @@ def project_folders(directory: str) -> list[str]:
     spellings = [directory, normalized(directory)]
     if os.name == "nt":  # an editor writes c:, a terminal C:, and the client keeps what it is given
         spellings += [spelling[:1].swapcase() + spelling[1:] for spelling in spellings if spelling[1:2] == ":"]
-    names = [folder_name(spelling) for spelling in dict.fromkeys(spellings)]
-    found = [os.path.join(root, name) for root in projects_roots() for name in dict.fromkeys(names)]
+    names = [folder_name(spelling) for spelling in spellings]
+    found = [os.path.join(root, name) for root in projects_roots() for name in names]
     if len(names[0]) > FOLDER_UNITS:  # other clients hash differently: a cwd inside the file has to prove these
         found += [path for path in all_folders() if os.path.basename(path).startswith(names[0][:FOLDER_UNITS])]
     return list(dict.fromkeys(found))
@@ -367,12 +367,8 @@ class Call:
 
     def argument(self, *names: str) -> str:
         """The first of these arguments that is given, as text; empty where none is."""
-        given = mapping(self.input)
-        for name in names:
-            value = given.get(name)
-            if value:
-                return value if isinstance(value, str) else " ".join(value) if all_strings(value) else json.dumps(value, ensure_ascii=False)
-        return ""
+        value = next(filter(None, map(mapping(self.input).get, names)), "")
+        return value if isinstance(value, str) else " ".join(value) if all_strings(value) else json.dumps(value, ensure_ascii=False)
 
 
 class Output(NamedTuple):
@@ -505,10 +501,8 @@ class Record:
 
     def fields(self) -> dict[str, Any]:
         """The whole record as the file has it now, read anew; empty where it is gone or cannot be parsed."""
-        for fields in parse_line(self.transcript.read(self.offset, self.size)).objects:
-            if string(fields.get("uuid")) == self.uuid:
-                return fields
-        return {}
+        objects = parse_line(self.transcript.read(self.offset, self.size)).objects
+        return next((fields for fields in objects if string(fields.get("uuid")) == self.uuid), {})
 
     def first_block(self) -> dict[str, Any]:
         """The first block of its content, read without what stands behind it, which may be a whole file; empty where that cannot be told."""
@@ -1232,10 +1226,8 @@ class Chain:
 
     def before(self, record: Record, skip: str = "") -> Optional[Record]:
         """The nearest main-chain record of the same session that stands before `record` in the file, not of kind `skip`."""
-        for at in range(bisect.bisect_left(self.lines, record.line) - 1, -1, -1):
-            if self.main[at].session == record.session and self.main[at].kind != skip:
-                return self.main[at]
-        return None
+        earlier = (self.main[at] for at in range(bisect.bisect_left(self.lines, record.line) - 1, -1, -1))
+        return next((other for other in earlier if other.session == record.session and other.kind != skip), None)
 
     def walk(self, leaf: Record, lenient: bool = False) -> list[Record]:
         """From the root to `leaf`; in a cycle the file's order is the best there is. `lenient` also takes the answers that hang beside old
@@ -2282,16 +2274,15 @@ def nothing_here(directory: str, everywhere: bool, barred: set[str], live: list[
     return f"{nothing}{near}; name one by id or title, or add --all-projects"
 
 
-def describe_unreadable(folders: Iterable[str]) -> str:
+def describe_unreadable(folders: Sequence[str]) -> str:
     """What of these folders, or of the ones that hold them, this user may not read, for a refusal."""
-    folders = list(folders)
     barred = [folder for folder in (*projects_roots(), *folders) if os.path.isdir(folder) and not os.access(folder, os.R_OK | os.X_OK)]
     barred += [path for path in session_files(folders) if not os.access(path, os.R_OK)]
     more = f" and {len(barred) - 1} more" if len(barred) > 1 else ""
     return f"; not permitted to read {barred[0]}{more}: check the permissions" if barred else ""
 
 
-def describe_elsewhere(directory: str, barred: Container[str] = ()) -> str:
+def describe_elsewhere(directory: str, barred: set[str]) -> str:
     """The newest sessions of other directories, for who finds none here; first those whose directory is gone: this one may be it, moved."""
     latest = sorted(session_files(all_folders()), key=modified, reverse=True)[:ELSEWHERE]
     known = [card for card in map(read_card, latest) if card and card.id.lower() not in barred]
@@ -2392,10 +2383,8 @@ def remembered(identifier: str) -> str:
     typed = [entry for entry in prompt_history() if entry.session == identifier and not entry.text.startswith("/")]
     if not typed:
         return ""
-    return (
-        f"; its transcript is gone, but the prompt history keeps {len(typed)} of its prompts, the first one "
-        f"'{shortened(typed[0].text, TITLE_CHARS)}' in {typed[0].project}: a search with --history finds them"
-    )
+    kept = f"{len(typed)} of its prompts, the first one '{shortened(typed[0].text, TITLE_CHARS)}' in {typed[0].project}"
+    return f"; its transcript is gone, but the prompt history keeps {kept}: a search with --history finds them"
 
 
 def find_prefix(prefix: str) -> Optional[Found]:
