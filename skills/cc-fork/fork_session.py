@@ -201,7 +201,7 @@ def without_own_command(records: list[cc.Record]) -> list[cc.Record]:
 
 def is_carried(record: cc.Record, exact: bool) -> bool:
     """Whether a record goes into the copy. Progress rows and what the client only keeps for itself are never sent."""
-    if record.kind in ("user", "assistant"):
+    if record.kind in cc.TURNS:
         return exact or not record.api_error
     if record.kind == "attachment":
         return exact or record.subtype not in ANNOUNCED
@@ -661,7 +661,7 @@ def turns_of(records: list[cc.Record], numbers: dict[str, int]) -> list[Turn]:
         prompt = cc.prompt_of(record)
         if prompt or not found:
             found.append(Turn(numbers.get(record.uuid, 0), record.timestamp[:16].replace("T", " "), prompt.text if prompt else "", []))
-        if prompt or record.summary or record.meta or record.kind not in ("user", "assistant"):
+        if prompt or record.summary or record.meta or record.kind not in cc.TURNS:
             continue
         if record.kind == "assistant":
             found[-1].parts.extend(Said("Assistant", text.strip()) for text in record.texts() if text.strip())
@@ -958,7 +958,7 @@ class RowOrder:
         if record.parent not in self.known and (self.known or record.parent is not None):
             return " does not hang under a row before it"
         self.known.add(record.uuid)
-        if record.kind not in ("user", "assistant"):
+        if record.kind not in cc.TURNS:
             return ""
         if not record.blocks and not cc.mapping(record.fields().get("message")).get("content"):
             return " has no content"
@@ -1006,7 +1006,7 @@ def words(records: Sequence[cc.Record], shown: Callable[[str], str]) -> Words:
     prompts = 0
     calls = {call.id for record in records for call in record.own_calls}
     for record in records:
-        if record.api_error or not (record.kind in ("user", "assistant") or record.queued):
+        if record.api_error or not (record.kind in cc.TURNS or record.queued):
             continue
         loose = calls.isdisjoint([result.call_id for result in record.own_results])
         is_prompt = record.kind != "assistant" and cc.prompt_of(record, loose) is not None
@@ -1254,28 +1254,23 @@ class Written(NamedTuple):
 SPLIT_BYTES = 8 << 20  # of a source; from here on a second process saves more than it costs
 
 
-def is_large(promise: Promise) -> bool:
-    """Whether the copy is proven by a second process while this one writes it."""
-    return cc.can_split() and sum(record.size for record in promise.said) >= SPLIT_BYTES
-
-
 def make_copy(copier: Copier, promise: Promise, dry: bool) -> Written:
     """Write the copy under a name that is no session's, prove it, give it its name. Whatever fails leaves nothing behind."""
     path = copier.identity.path
     exists = os.path.lexists(path)
     folder = scratch_folder() if dry or exists else os.path.dirname(path)
     made, is_new = "", not os.path.isdir(folder)
-    if is_large(promise):  # then it takes long enough to be stopped
+    split = cc.can_split() and sum(record.size for record in promise.said) >= SPLIT_BYTES
+    if split:  # then it takes long enough to be stopped
         import signal
 
         signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        name = os.path.join(folder, f".{copier.identity.session}.{os.getpid()}.unfinished")  # not a session's, for the client
-        handle = os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o600)
-        made = name
+        made = os.path.join(folder, f".{copier.identity.session}.{os.getpid()}.unfinished")  # not a session's, for the client
+        handle = os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o600)
         with os.fdopen(handle, "wb", cc.BLOCK_BYTES) as file:
-            size, proof = write_and_prove(copier, promise, made, file)
+            size, proof = write_and_prove(copier, promise, made, file, split)
         fresh = not dry and not exists and link_into_place(made, path)
         return Written(size, proof, fresh)
     except OSError as error:
@@ -1288,11 +1283,11 @@ def make_copy(copier: Copier, promise: Promise, dry: bool) -> Written:
                 os.rmdir(folder)
 
 
-def write_and_prove(copier: Copier, promise: Promise, path: str, file: IO[bytes]) -> tuple[int, str]:
-    """Fill the file of that path; returns its size and what the proof found. Of a large source a second process proves it meanwhile."""
+def write_and_prove(copier: Copier, promise: Promise, path: str, file: IO[bytes], split: bool) -> tuple[int, str]:
+    """Fill the file of that path; returns its size and what the proof found; with `split` a second process proves it meanwhile."""
     progress, source = Progress(), promise.said[0].transcript if promise.said else None
     job = partial(prove, promise, path, progress)
-    with progress.reading, progress.writing, cc.second_process([job] if is_large(promise) else []) as proofs:
+    with progress.reading, progress.writing, cc.second_process([job] if split else []) as proofs:
         size = progress.write(copier.lines(), file)
         if source and os.fstat(source.file.fileno()).st_size < source.size:  # growing is what a live one does
             raise cc.Refusal(f"{source.path} was cut off while it was read; nothing was written, try again")
