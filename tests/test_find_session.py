@@ -208,18 +208,18 @@ def test_a_reference_without_a_word_is_refused(config: Path, reference: str) -> 
 def test_an_unsafe_reference_opens_nothing_outside_the_projects(config: Path, reference: str, monkeypatch: pytest.MonkeyPatch) -> None:
     projects = str(lay_out_case(config, "09-id-forms"))
     opened: list[str] = []
-    real_open = builtins.open
+    real_open, real_listdir = builtins.open, os.listdir
 
     def noting_open(path: object, *more: object, **named: object) -> object:
         opened.append(str(path))
         return real_open(path, *more, **named)  # type: ignore[call-overload]
 
     monkeypatch.setattr(builtins, "open", noting_open)
-    monkeypatch.setattr(os, "listdir", lambda folder: pytest.fail(f"listed {folder}"))
+    monkeypatch.setattr(os, "listdir", lambda folder: opened.append(str(folder)) or real_listdir(folder))
     message = refusal(reference)
     monkeypatch.undo()
     assert reference in message
-    assert [path for path in opened if not path.startswith(projects + os.sep)] == []
+    assert [path for path in opened if not (path + os.sep).startswith(projects + os.sep)] == []
 
 
 @pytest.mark.parametrize("reference", ["*", "../../etc/passwd", "nope", "09bb*"])

@@ -37,5 +37,5 @@ def test_what_a_change_of_the_model_took_back_is_not_sent(retracted: list[object
         lines.append(json.dumps({"parentUuid": uid(parent), "isSidechain": False, "type": kind, "uuid": uid(number), "timestamp": f"2026-05-01T10:{number:02d}:00.000Z", "sessionId": "s", **told}))
     path = tmp_path / "s.jsonl"
     path.write_text("\n".join(lines) + "\n", "utf-8")
-    live = cc.live_records(cc.read_transcript(str(path)))
+    live = cc.read_conversation(cc.read_transcript(str(path))).live
     assert " ".join(str(int(record.uuid[:8])) for record in live if note_is_on_path or record.kind != "system") == sent

@@ -15,6 +15,8 @@ import pytest
 
 CASES = Path(__file__).parent / "cases"
 COMPACT = Path(__file__).parent.parent / "skills/cc-compact/compact_session.py"
+sys.path.insert(0, str(COMPACT.parent))
+import compact_session
 
 
 def units(text: str) -> int:
@@ -294,11 +296,11 @@ def test_what_one_leaves_goes_to_the_others() -> None:
 
 @pytest.mark.parametrize(("count", "ranks"), [(0, []), (1, [0.0]), (2, [0.0, 0.5]), (4, [0.0, 0.5, 0.25, 0.75])])
 def test_evenly(count: int, ranks: list[float]) -> None:
-    assert cc.evenly(count) == ranks
+    assert compact_session.evenly(count) == ranks
 
 
 def test_evenly_keeps_any_number_spread() -> None:
-    ranks = cc.evenly(64)
+    ranks = compact_session.evenly(64)
     for kept in (4, 8, 16, 32):
         places = sorted(at for at, rank in enumerate(ranks) if rank in sorted(ranks)[:kept])
         assert {after - before for before, after in zip(places, places[1:])} == {64 // kept}
@@ -313,8 +315,8 @@ def test_seconds(stamp: str, value: object) -> None:
 
 @pytest.mark.parametrize(("past", "said"), [(0, "just now"), (59, "just now"), (60, "1 min ago"), (3_599, "59 min ago"), (7_200, "2 h ago"), (86_400, "1 d ago"), (-5, "just now")])
 def test_ago(past: int, said: str) -> None:
-    assert cc.ago(1_000_000.0 - past, 1_000_000.0) == said
-    assert cc.ago(None, 1_000_000.0) == ""
+    assert compact_session.ago(1_000_000.0 - past, 1_000_000.0) == said
+    assert compact_session.ago(None, 1_000_000.0) == ""
 
 
 # ------------------------------------------------------------------------------------------- the bound, on whole reports

@@ -576,6 +576,12 @@ def choose(exchanges: list[cc.Exchange], weights: dict[int, float], first: int, 
     return Choice(opening, sorted(best, key=lambda exchange: exchange.n), ending)
 
 
+def evenly(count: int) -> list[float]:
+    """Ranks 0..1 for `count` places such that any number of the lowest ones lies evenly spread (bit-reversed order)."""
+    width = max(count - 1, 1).bit_length()
+    return [int(f"{at:0{width}b}"[::-1], 2) / (1 << width) for at in range(count)]
+
+
 def final_answer(exchanges: list[cc.Exchange]) -> tuple[Optional[cc.Exchange], str]:
     """The agent's last message and the exchange it stands in."""
     for exchange in reversed(exchanges):
@@ -699,7 +705,7 @@ class Layout:
         last = cc.seconds(latest)
         counts = self.counts(records)
         ended = cc.element("ended", "", quote.line(how_it_ended(self.conversation), LINE_CHARS))
-        when = cc.element("time", quote.attributes({"first": clock(first), "last": clock(latest), "ago": cc.ago(last, self.now)}), "")
+        when = cc.element("time", quote.attributes({"first": clock(first), "last": clock(latest), "ago": ago(last, self.now)}), "")
         directories = list(dict.fromkeys(record.cwd for record in records if record.cwd))
         now = None if os.path.isdir(self.directory) else self.moved_to or "gone"
         branch = next((record.branch for record in reversed(records) if record.branch), "")
@@ -891,7 +897,7 @@ class Layout:
         """Every prompt in a line; where not all fit, plain typed ones are thinned first, those that steer last, evenly."""
         spoken = [exchange for exchange in self.exchanges if exchange.n]
         items, day = [], ""
-        for rank, exchange in zip(cc.evenly(len(spoken)), spoken):
+        for rank, exchange in zip(evenly(len(spoken)), spoken):
             date, _, hour = clock(exchange.record.timestamp).partition(" ")
             plain = exchange.prompt.how == "typed" and self.weights[exchange.n] < 1 and "[image]" not in exchange.prompt.text
             tier = 0 if self.cues[exchange.n].strength else 2 if plain else 1
@@ -934,6 +940,17 @@ class Layout:
 def clock(timestamp: str) -> str:
     """A record's time to the minute, as it stands (UTC)."""
     return timestamp[:16].replace("T", " ")
+
+
+def ago(then: Optional[float], now: float) -> str:
+    """How long ago in words, such as "3 h ago"; empty where the time is not known."""
+    if then is None:
+        return ""
+    past = max(now - then, 0)
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if past >= size:
+            return f"{int(past // size)} {unit} ago"
+    return "just now"
 
 
 def call_counts(exchange: cc.Exchange) -> str:

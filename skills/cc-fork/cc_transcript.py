@@ -26,7 +26,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from operator import attrgetter
@@ -39,7 +39,7 @@ FOLDER_UNITS = 200  # the client cuts a folder name there and adds a hash of the
 BLOCK_BYTES = 1 << 22  # one read of a transcript: half the time of 256 KB, and no gain beyond (measured)
 WHOLE_BYTES = 2 << 20  # of a transcript up to here each line is parsed; of a larger one head and tail of a line, where its shape is known
 TAIL_WIDTH = 1 << 14  # of a file's end that is read to list it, at first
-EDGE_BYTES = 1 << 16  # how much of a file's head and tail is read to list it, at first
+EDGE_BYTES = 1 << 16  # of a file's head that is read to list it where only commands stand in it; of a small file at most
 TITLE_WITHIN = 200  # a title row is short up to its title: a key that stands farther in a line is no row's own
 TITLE_CHARS = 80  # a title made from a first prompt is cut there
 MASK_WINDOW = 200_000  # of a longer text only head and tail can be shown, so only they are cleaned and masked
@@ -124,18 +124,15 @@ def projects_roots() -> list[str]:
 
 
 def project_folders(directory: str) -> list[str]:
-    """Paths of the folders that may hold sessions of `directory`, the likeliest first; they need not exist.
-
-    CLAUDE_CODE_PROJECT_DIR_NAME replaces the name, only together with CLAUDE_CONFIG_DIR and only if it is a plain one.
-    """
+    """Paths of the folders that may hold sessions of `directory`, the likeliest first; they need not exist."""
     named = os.environ.get("CLAUDE_CODE_PROJECT_DIR_NAME", "")
-    if os.environ.get("CLAUDE_CONFIG_DIR") and re.fullmatch(r"[A-Za-z0-9-]+", named):
+    if os.environ.get("CLAUDE_CONFIG_DIR") and re.fullmatch(r"[A-Za-z0-9-]+", named):  # only together, and only a plain name
         return [os.path.join(projects_roots()[0], named)]
     spellings = [directory, normalized(directory)]
     if os.name == "nt":  # an editor writes c:, a terminal C:, and the client keeps what it is given
         spellings += [spelling[:1].swapcase() + spelling[1:] for spelling in spellings if spelling[1:2] == ":"]
-    names = [folder_name(spelling) for spelling in dict.fromkeys(spellings)]
-    found = [os.path.join(root, name) for root in projects_roots() for name in dict.fromkeys(names)]
+    names = [folder_name(spelling) for spelling in spellings]
+    found = [os.path.join(root, name) for root in projects_roots() for name in names]
     if len(names[0]) > FOLDER_UNITS:  # other clients hash differently: a cwd inside the file has to prove these
         found += [path for path in all_folders() if os.path.basename(path).startswith(names[0][:FOLDER_UNITS])]
     return list(dict.fromkeys(found))
@@ -143,19 +140,12 @@ def project_folders(directory: str) -> list[str]:
 
 def all_folders() -> list[str]:
     """Paths of all project folders."""
-    found = []
-    for root in projects_roots():
-        try:
-            with os.scandir(root) as entries:
-                found += sorted(entry.path for entry in entries if os.path.isdir(entry.path))
-        except OSError:
-            continue
-    return found
+    paths = [os.path.join(root, name) for root in projects_roots() for name in names_in(root)]
+    return [path for path in paths if os.path.isdir(path)]
 
 
 def worktrees(directory: str) -> list[str]:
-    """Tops of the working trees of the git repository that holds `directory`, its own first, but for `directory` itself; read from
-    git's own files (no process)."""
+    """Tops of the working trees of the git repository that holds `directory`, its own first, without `directory` itself (no process is run)."""
     top = directory
     while not os.path.exists(os.path.join(top, ".git")):
         top, below = os.path.dirname(top), top
@@ -176,31 +166,25 @@ def worktrees(directory: str) -> list[str]:
 
 def names_in(folder: str) -> list[str]:
     """Names of what lies in a folder, none where it cannot be read."""
-    try:
+    with suppress(OSError):
         return sorted(os.listdir(folder))
-    except OSError:
-        return []
+    return []
 
 
 def read_small(path: str) -> str:
     """Text of a small file, empty where it cannot be read."""
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read(EDGE_BYTES)
-    except OSError:
-        return ""
+    with suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
+        return file.read(EDGE_BYTES)
+    return ""
 
 
 def session_files(folders: Iterable[str]) -> Iterator[str]:
     """Paths of the transcripts that lie directly in `folders`; agent-*.jsonl beside them are sub-agents' (old clients)."""
     for folder in folders:
-        try:
-            with os.scandir(folder) as entries:
-                names = [entry.name for entry in entries if entry.name.endswith(".jsonl") and not entry.name.startswith("agent-") and is_plain(entry)]
-        except OSError:
-            continue
-        for name in sorted(names):
-            yield os.path.join(folder, name)
+        names: list[str] = []
+        with suppress(OSError), os.scandir(folder) as entries:
+            names = [entry.name for entry in entries if entry.name.endswith(".jsonl") and not entry.name.startswith("agent-") and is_plain(entry)]
+        yield from (os.path.join(folder, name) for name in sorted(names))
 
 
 def is_plain(entry: os.DirEntry[str]) -> bool:
@@ -208,9 +192,9 @@ def is_plain(entry: os.DirEntry[str]) -> bool:
     return entry.is_file(follow_symlinks=False) or (entry.is_symlink() and os.path.isfile(entry.path))
 
 
-def own_session() -> Optional[str]:
-    """Id of the session that runs this command, None at a shell."""
-    return os.environ.get("CLAUDE_CODE_SESSION_ID") or None
+def own_session() -> str:
+    """Id of the session that runs this command, in lower case; empty at a shell."""
+    return os.environ.get("CLAUDE_CODE_SESSION_ID", "").lower()
 
 
 def live_clients() -> dict[str, str]:
@@ -225,18 +209,18 @@ def live_clients() -> dict[str, str]:
 
 
 def project_directory(named: str) -> str:
-    """Real path of the project's directory: the one named, else where the calling client was started (a `cd` of the model
-    moves the script, not the project), else the current one."""
+    """Real path of the directory named, else of where the calling client was started (a `cd` of the model is no move), else of the current one."""
     own = own_session()
-    started = live_clients().get(own.lower(), "") if own and not named else ""
+    started = live_clients().get(own, "") if own and not named else ""
     return os.path.realpath(os.path.join(current_directory(), named or started))
 
 
 def is_running(pid: int, began: str = "") -> bool:
-    """Whether a process has this number, and where Linux tells when it began, whether that is when the client did: numbers are used
-    again, after a crash above all. On Windows, where signal 0 would end it, the file is believed."""
-    if os.name == "nt" or not 0 < pid < 1 << 31:
-        return os.name == "nt"
+    """Whether the process with this number runs, and began then where Linux tells: numbers are used again, after a crash above all."""
+    if os.name == "nt":  # signal 0 would end it, so the file is believed
+        return True
+    if not 0 < pid < 1 << 31:
+        return False
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -248,8 +232,7 @@ def is_running(pid: int, began: str = "") -> bool:
 
 
 class Typed(NamedTuple):
-    """One entry of the client's prompt history: what a person typed, when (seconds), where, in which session, and what they pasted
-    into it, for which the text holds a place-holder only."""
+    """An entry of the prompt history: what a person typed, when (seconds), where, in which session, and what they pasted into it."""
 
     text: str
     time: float
@@ -260,21 +243,13 @@ class Typed(NamedTuple):
 
 def prompt_history() -> Iterator[Typed]:
     """The prompt history in the order it was typed. It outlives the transcripts."""
-    try:
-        file = open(os.path.join(config_root(), "history.jsonl"), "rb")
-    except OSError:
-        return
-    with file:
+    with suppress(OSError), open(os.path.join(config_root(), "history.jsonl"), "rb") as file:
         for _, data in read_lines(file):
             for entry in parse_line(data).objects:
-                stamp = entry.get("timestamp")
-                yield Typed(
-                    string(entry.get("display")),
-                    stamp / 1000 if isinstance(stamp, (int, float)) else 0.0,
-                    string(entry.get("project")),
-                    string(entry.get("sessionId")).lower(),
-                    "\n".join(filter(None, (string(mapping(paste).get("content")) for paste in mapping(entry.get("pastedContents")).values()))),
-                )
+                stamp, pastes = entry.get("timestamp"), mapping(entry.get("pastedContents")).values()
+                time = stamp / 1000 if isinstance(stamp, (int, float)) else 0.0
+                pasted = "\n".join(filter(None, (string(mapping(paste).get("content")) for paste in pastes)))
+                yield Typed(string(entry.get("display")), time, string(entry.get("project")), string(entry.get("sessionId")).lower(), pasted)
 
 
 # -------------------------------------------------------------------------------------------------------------- records
@@ -392,12 +367,8 @@ class Call:
 
     def argument(self, *names: str) -> str:
         """The first of these arguments that is given, as text; empty where none is."""
-        given = mapping(self.input)
-        for name in names:
-            value = given.get(name)
-            if value:
-                return value if isinstance(value, str) else " ".join(value) if all_strings(value) else json.dumps(value, ensure_ascii=False)
-        return ""
+        value = next(filter(None, map(mapping(self.input).get, names)), "")
+        return value if isinstance(value, str) else " ".join(value) if all_strings(value) else json.dumps(value, ensure_ascii=False)
 
 
 class Output(NamedTuple):
@@ -475,10 +446,7 @@ def media_type(block: dict[str, Any]) -> str:
 
 
 class Compaction(NamedTuple):
-    """What a compact_boundary says of the records it preserved; None where it does not say.
-
-    `kept` are the uuids of preservedMessages under `kept_anchor`; head, anchor and tail those of preservedSegment.
-    """
+    """What a compact_boundary says it preserved: the uuids of preservedMessages and their anchor; preservedSegment's head, anchor and tail."""
 
     kept: Optional[list[str]]
     kept_anchor: str
@@ -541,10 +509,8 @@ class Record:
 
     def fields(self) -> dict[str, Any]:
         """The whole record as the file has it now, read anew; empty where it is gone or cannot be parsed."""
-        for fields in parse_line(self.transcript.read(self.offset, self.size)).objects:
-            if string(fields.get("uuid")) == self.uuid:
-                return fields
-        return {}
+        objects = parse_line(self.transcript.read(self.offset, self.size)).objects
+        return next((fields for fields in objects if string(fields.get("uuid")) == self.uuid), {})
 
     def first_block(self) -> dict[str, Any]:
         """The first block of its content, read without what stands behind it, which may be a whole file; empty where that cannot be told."""
@@ -568,10 +534,7 @@ class Record:
             self.own_results = [block for block in blocks if isinstance(block, Result)]
 
     def lone_value(self, key: str) -> Any:
-        """The value of a key that stands once in the record, read without the rest, which may be a whole file; None where that cannot be told.
-
-        The byte test is sound: inside a JSON string a quote is always escaped, so it only ever meets a key.
-        """
+        """The value of a key that stands once in the record, read without the rest, which may be a whole file; None where that cannot be told."""
         data, mark = b"" if self.glued else self.transcript.read(self.offset, self.size), f'"{key}":'.encode()
         at = data.rfind(mark)
         if at < 0 or data.find(mark, 0, at) >= 0:
@@ -602,9 +565,8 @@ def narrow(transcript: Transcript, offset: int, size: int, fields: dict[str, Any
     """The typed view of a parsed chain record."""
     get = fields.get
     kind = string(get("type"))
-    record = Record(
-        transcript, offset, size, kind, string(get("uuid")), optional(get("parentUuid")), get("isSidechain") is True, string(get("timestamp"))
-    )
+    uuid, parent, timestamp = string(get("uuid")), string(get("parentUuid")) or None, string(get("timestamp"))
+    record = Record(transcript, offset, size, kind, uuid, parent, get("isSidechain") is True, timestamp)
     record.session, record.cwd, record.branch, record.entrypoint = transcript.place(
         string(get("sessionId")), string(get("cwd")), string(get("gitBranch")), string(get("entrypoint"))
     )
@@ -624,7 +586,7 @@ def narrow(transcript: Transcript, offset: int, size: int, fields: dict[str, Any
     elif kind == "system":
         record.subtype = intern_string(get("subtype"))
         record.take_blocks(get("content"))
-        record.logical_parent = optional(get("logicalParentUuid"))
+        record.logical_parent = string(get("logicalParentUuid")) or None
         if record.subtype == "compact_boundary":
             record.compaction = narrow_compaction(mapping(get("compactMetadata")))
     if get("isMeta") is True or get("isVisibleInTranscriptOnly") is True:
@@ -654,17 +616,13 @@ def narrow_user(record: Record, fields: dict[str, Any], message: dict[str, Any])
 
 
 def take_failure(record: Record, result: Result, detail: str, blocks: list[Any]) -> None:
-    """Fill in what a row's one result says of a refusal or a failure in words, where the flag for it is missing: files of an SDK and
-    sub-agents' have no detail, and `is_error` is only sometimes written."""
+    """Fill in what a row's one result says of a refusal or a failure in words: its detail and its `is_error` are often missing."""
     block = next(block for block in map(mapping, blocks) if block.get("type") == "tool_result")
     said = string(block.get("content")) or flat_text(array(block.get("content"))[:1])
     if block.get("is_error") is None:
         result.is_error = said.startswith(FAILED) or detail.startswith("Error: ")
     if result.is_error and said.startswith(REFUSED) and not record.denial:
         record.denial = "user-rejected"
-
-
-FAILED, REFUSED = "<tool_use_error>", "The user doesn't want to proceed with this tool use"  # the client's own words
 
 
 def intern_string(value: object) -> str:
@@ -693,17 +651,11 @@ def narrow_compaction(metadata: dict[str, Any]) -> Compaction:
     """The boundary's metadata. Both ways to name what was preserved are kept; the chain decides which holds."""
     listed, segment = metadata.get("preservedMessages"), metadata.get("preservedSegment")
     kept = [string(uuid) for uuid in array(listed.get("uuids"))] if isinstance(listed, dict) else None
-    ends = (
-        (string(segment.get("headUuid")), string(segment.get("anchorUuid")), string(segment.get("tailUuid"))) if isinstance(segment, dict) else None
-    )
-    return Compaction(kept, string(mapping(listed).get("anchorUuid")), ends)
+    head, anchor, tail = (string(mapping(segment).get(name)) for name in ("headUuid", "anchorUuid", "tailUuid"))
+    return Compaction(kept, string(mapping(listed).get("anchorUuid")), (head, anchor, tail) if isinstance(segment, dict) else None)
 
 
-def optional(value: object) -> Optional[str]:
-    """`value` if it is a text that is not empty, else None."""
-    return value if isinstance(value, str) and value else None
-
-
+FAILED, REFUSED = "<tool_use_error>", "The user doesn't want to proceed with this tool use"  # the client's own words
 CHAIN_KINDS = frozenset(("user", "assistant", "attachment", "system", "progress"))
 TITLE_KINDS = {"custom-title": "customTitle", "ai-title": "aiTitle", "agent-name": "agentName"}  # the better first
 SIDE_KINDS = frozenset((*TITLE_KINDS, "last-prompt"))  # the only side records that are read
@@ -733,8 +685,8 @@ SIDE_TAILS = (b'"gitBranch":', b'"parentUuid":', b'Title":', b'"agentName":', b'
 def is_idle(data: bytes, start: int = 0, end: int = sys.maxsize) -> bool:
     """Whether a line, which may stand between two places of `data`, is a side record that nobody needs, written by the client.
 
-    The byte tests are sound: inside a JSON string a quote is always escaped, so they only ever meet the structure. A record
-    that was glued to such a line, or to a torn one's stub, ends the line and shows there what it is.
+    Inside a JSON string a quote is always escaped, so the byte tests only ever meet the structure. A record that was glued to such a
+    line, or to a torn one's stub, ends the line and shows there what it is.
     """
     if not data.startswith(SIDE_START, start) or not data.endswith((b"}\n", b"}\r\n"), start, end):
         return False
@@ -752,8 +704,7 @@ def is_idle(data: bytes, start: int = 0, end: int = sys.maxsize) -> bool:
 def recognise(transcript: Transcript, offset: int, data: bytes) -> Optional[Record]:
     """The Record of a tool result, an attachment or a row of an answer that the client wrote, from its head and tail alone, else None.
 
-    What it does not hold (the text, the detail) is read when somebody asks. A test proves that the reading of whole lines gives the
-    same records.
+    The text and the detail are read when somebody asks. A test proves that whole lines give the same records.
     """
     head = CHAIN_HEAD.match(data, 0, TAIL_BYTES)
     if not head or data.find(b'{"parentUuid":', 1) >= 0:  # a stub with another record glued to it
@@ -790,9 +741,7 @@ def linked_record(
     if not link:
         return None
     uuid, timestamp = link.groups()
-    record = Record(
-        transcript, offset, len(data), kind, uuid.decode(), parent.decode() if parent else None, sidechain == b"true", timestamp.decode()
-    )
+    record = Record(transcript, offset, len(data), kind, uuid.decode(), parent.decode() if parent else None, sidechain == b"true", timestamp.decode())
     return record if take_place(record, data, link.end()) else None
 
 
@@ -843,10 +792,8 @@ SIGKILL = 9  # the signal module is not imported for that alone
 
 @contextmanager
 def second_process(jobs: Sequence[Callable[[], Given]]) -> Iterator[Iterator[Given]]:
-    """A forked process does the jobs in turn during the block, which it never outlives; without jobs there is none.
-
-    Yields what they give (anything but bytes), each waited for when it is asked for; a job that fails there is done here.
-    """
+    """A forked process does the jobs in turn during the block, which it never outlives; without jobs there is none. Yields what they give
+    (anything but bytes), each waited for when it is asked for; a job that fails there is done here."""
     if not jobs:
         yield iter(())
         return
@@ -997,12 +944,10 @@ def open_transcript(path: str) -> IO[bytes]:
 
 
 def read_transcript(path: str, whole: Optional[bool] = None, start: int = 0) -> Transcript:
-    """Read a transcript once, from the line that begins at `start` up to its last complete one.
+    """Read a transcript once, from the line that begins at `start`. The file stays open for what is read later. Raises Refusal where it is none.
 
     `whole` is whether each line is parsed, so that damage anywhere in it is counted (default: in a file of up to WHOLE_BYTES); else
-    most are taken by their ends, and what they say is read when it is asked for.
-
-    The file stays open for `Record.fields`. Raises Refusal where it is no readable file.
+    most are taken by their ends.
     """
     file = open_transcript(path)
     transcript = Transcript(os.fspath(path), file)
@@ -1071,10 +1016,8 @@ def command_line(text: str) -> str:
 
 
 def prompt_of(record: Record, loose: bool = False) -> Optional[Prompt]:
-    """What the person said in this record, None where nobody did. The one place that knows what a prompt is (format.md 3).
-
-    `loose` is whether the results in it, if any, answer no call: then words beside them are a prompt of their own.
-    """
+    """What the person said in this record, None where nobody did. The one place that knows what a prompt is. `loose` is whether the results
+    in it, if any, answer no call: then words beside them are a prompt of their own."""
     if not (record.kind == "user" or record.queued) or record.sidechain or record.meta or record.summary or record.origin not in ("", "human"):
         return None
     if record.own_results and not loose:
@@ -1164,8 +1107,6 @@ class Conversation:
 
 
 BRIDGE_SECONDS = 5  # the client bridges a missing parent to a record at most this much older (measured: 5 s yes, 6 s no)
-
-
 TURNS = frozenset(("user", "assistant"))  # records in which a person, a tool or the agent speaks
 
 
@@ -1268,11 +1209,8 @@ class Chain:
         return self.bridge(record)
 
     def bridge(self, record: Record) -> Optional[Record]:
-        """Where a missing parent leads: to the latest record at most 5 s older, as in the client; it gives up beyond that.
-
-        We go on to the nearest earlier record of the same session's main chain, whatever its age (our judgment): what
-        was said before a gap was said.
-        """
+        """Where a missing parent leads: to the latest record at most 5 s older, as in the client; where that gives up, to the nearest
+        earlier one of the session, whatever its age (our judgment): what was said before a gap was said."""
         then = seconds(record.timestamp)
         if then is None:
             return self.before(record)
@@ -1285,10 +1223,8 @@ class Chain:
         return self.before(record)
 
     def beside_progress(self, record: Record, progress: Record) -> Record:
-        """Where a link through old hook progress leads: those rows hang beside a call's result, and answers hang on both sides.
-
-        The parent is the newest earlier record below the call that the progress belongs to, so that nothing is lost.
-        """
+        """Where a link through old hook progress leads: to the newest earlier record below the call that the progress belongs to. Those
+        rows hang beside the call's result, and answers hang on both sides."""
         call, seen = progress, {record.uuid}
         while call.kind == "progress" and call.uuid not in seen and call.parent in self.by_uuid:
             seen.add(call.uuid)
@@ -1302,16 +1238,12 @@ class Chain:
 
     def before(self, record: Record, skip: str = "") -> Optional[Record]:
         """The nearest main-chain record of the same session that stands before `record` in the file, not of kind `skip`."""
-        for at in range(bisect.bisect_left(self.lines, record.line) - 1, -1, -1):
-            if self.main[at].session == record.session and self.main[at].kind != skip:
-                return self.main[at]
-        return None
+        earlier = (self.main[at] for at in range(bisect.bisect_left(self.lines, record.line) - 1, -1, -1))
+        return next((other for other in earlier if other.session == record.session and other.kind != skip), None)
 
     def walk(self, leaf: Record, lenient: bool = False) -> list[Record]:
-        """From the root to `leaf`. In a cycle the file's order is the best there is.
-
-        `lenient` also takes the answers that hang beside old hook progress: they happened, though the client does not send them.
-        """
+        """From the root to `leaf`; in a cycle the file's order is the best there is. `lenient` also takes the answers that hang beside old
+        hook progress: they happened, though the client does not send them."""
         if (leaf.uuid, lenient) in self.paths:
             return self.paths[leaf.uuid, lenient]
         path: list[Record] = []
@@ -1333,11 +1265,10 @@ class Chain:
         return end if end and any(step is record for step in self.walk(end)) and record.uuid not in self.kept else record
 
     def leaf(self, pin: Optional[Pin]) -> Optional[Record]:
-        """The record that a resume continues from: the last line's, unless a pin names another branch (measured).
+        """The record that a resume continues from: the last line's with a turn at or above it, unless a pin names another branch (measured).
 
-        A record with no turn at or above it is none. A pin on another branch (beyond a gap is another, too) is taken
-        exactly, once a compaction has kept records only where it ends that branch; one on the leaf's own has an effect only if it is
-        explicit and nothing was written after it, and so has any such one. None in an empty conversation.
+        A pin on another branch (beyond a gap is another, too) is taken exactly, once a compaction has kept records only where it ends that
+        branch; one on the leaf's own only if it is explicit and nothing was written after it, and so any such one. None where nothing was said.
         """
         candidates = (record for record in sorted(self.main, key=attrgetter("last_line"), reverse=True) if record.kind != "progress")
         path: list[Record] = []
@@ -1387,12 +1318,9 @@ class Chain:
         return latest
 
     def with_parallels(self, path: list[Record]) -> list[Record]:
-        """`path` and what hangs beside it, in the order the client sends it (measured).
-
-        For each answer on the path: its rows (those on the path in its order, the others set in by their place in the
-        file), the results of its calls in file order, then attachments that hang there beside the path and lead nowhere, such as queued
-        prompts. At its end what hangs there up to the next turn, which was left behind.
-        """
+        """`path` and what hangs beside it, in the order the client sends it (measured): for each answer its rows, the results of its calls in
+        file order, then attachments that hang there and lead nowhere, such as queued prompts; at the end what hangs there up to the
+        next turn, which was left behind."""
         known = self.ordered.get(id(path))
         if known and known[0] is path:
             return known[1]
@@ -1529,21 +1457,6 @@ def read_conversation(transcript: Transcript) -> Conversation:
     return conversation
 
 
-def live_records(transcript: Transcript) -> list[Record]:
-    """What the client would send after --resume, and nothing else of the conversation."""
-    chain = Chain(Links(transcript.records), len(transcript.records))
-    leaf = chain.leaf(transcript.pin)
-    return chain.with_parallels(chain.walk(leaf)) if leaf else []
-
-
-def live_at(conversation: Conversation, leaf: Record, limit: int) -> list[Record]:
-    """What the client would have sent when `leaf` was the last word and the file ended before its line `limit`; of a boundary at that
-    line, what it took away."""
-    chain = Chain(conversation.links, limit)
-    end = (leaf.compaction and chain.compacted_leaf(leaf)) or leaf
-    return chain.with_parallels(chain.walk(chain.end_of(end)))
-
-
 def cut_into_exchanges(conversation: Conversation, live: set[str]) -> None:
     """Fill in the exchanges: a new one at each prompt, calls joined with their results by id."""
     records = conversation.happened
@@ -1622,6 +1535,8 @@ UNFIT = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufdd0-\ufdef
 NONCHARACTERS = "[" + "".join(map(chr, (plane << 16 | last for plane in range(1, 17) for last in (0xFFFE, 0xFFFF)))) + "]"  # beyond the first plane
 XML_ESCAPES = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;", ord("\r"): "&#13;"}
 ATTRIBUTE_ESCAPES = {**XML_ESCAPES, ord('"'): "&quot;", ord("\n"): "&#10;", ord("\t"): "&#9;"}
+
+
 class Secret(NamedTuple):
     """A kind of credential: what a text must hold in lower case to be worth a search, and the pattern; its group "keep" stays."""
 
@@ -1632,49 +1547,33 @@ class Secret(NamedTuple):
 
 NO_SECRET = r"(?!\[masked|\$\{?[A-Z][A-Z0-9_]*\b|\$\(|<[^<>\n]{1,60}>|\*{3})"  # masked before, the name of a variable, a place-holder
 
+# fmt: off
 SECRETS = (  # patterns are compiled when a hint is met: most texts hold none
-    Secret(
-        "private key",
-        ("private key",),
-        r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----|\Z)",
-    ),
-    Secret(
-        "authorization",
-        ("authorization",),
+    Secret("private key", ("private key",),
+        r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----|\Z)"),
+    Secret("authorization", ("authorization",),
         r"(?i)(?P<keep>\bAuthorization[\"']?\s*[:=]\s*[\"']?)(?!\[masked)"
         r"(?:(?:Bearer|Basic|Token|Digest)\s+[^\s\"',;]{6,}"
-        r"|(?=[^\s\"',;]{0,200}[0-9]|[^\s\"',;]{16})[^\s\"',;]{6,})",  # "authorization: required" is prose
-    ),
+        r"|(?=[^\s\"',;]{0,200}[0-9]|[^\s\"',;]{16})[^\s\"',;]{6,})"),  # "authorization: required" is prose
     Secret("bearer token", ("bearer",), r"(?i)(?P<keep>\bBearer\s+)(?!\[masked)(?=[\w.~+/=-]{0,200}[0-9])[\w.~+/=-]{12,}"),
     Secret("password in URL", ("://",), r"(?i)(?P<keep>\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{0,100}:)[^\s/\"'<>]{1,200}(?=@)"),
-    Secret(
-        "api key",
-        ("sk-", "sk_", "pk-", "pk_", "rk-", "rk_"),
+    Secret("api key", ("sk-", "sk_", "pk-", "pk_", "rk-", "rk_"),
         r"\b(?:sk|pk|rk)[-_](?:(?:ant-|live_|test_|proj-)"
-        r"|(?=[A-Za-z0-9_-]{0,200}[0-9]|[A-Za-z]{20}))[A-Za-z0-9_-]{20,}",  # words and hyphens alone are prose
-    ),
-    Secret(
-        "token",
-        ("gho_", "ghp_", "ghu_", "ghs_", "ghr_", "_pat_", "glpat-", "xox", "npm_", "pypi-", "aiza", "ya29.", "hf_", "sg.", "dop_v1_"),
+        r"|(?=[A-Za-z0-9_-]{0,200}[0-9]|[A-Za-z]{20}))[A-Za-z0-9_-]{20,}"),  # words and hyphens alone are prose
+    Secret("token", ("gho_", "ghp_", "ghu_", "ghs_", "ghr_", "_pat_", "glpat-", "xox", "npm_", "pypi-", "aiza", "ya29.", "hf_", "sg.", "dop_v1_"),
         r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abeoprs]-[\w-]{10,}|npm_[A-Za-z0-9]{30,}"
-        r"|pypi-[\w-]{40,}|AIza[\w-]{30,}|ya29\.[\w.-]{20,}|hf_[A-Za-z0-9]{30,}|SG\.[\w-]{16,}\.[\w-]{16,}|dop_v1_[0-9a-f]{40,})",
-    ),
+        r"|pypi-[\w-]{40,}|AIza[\w-]{30,}|ya29\.[\w.-]{20,}|hf_[A-Za-z0-9]{30,}|SG\.[\w-]{16,}\.[\w-]{16,}|dop_v1_[0-9a-f]{40,})"),
     Secret("access key id", ("akia", "asia"), r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
     Secret("web token", ("eyj",), r"\beyJ[\w-]{8,}\.[\w-]{8,}\.?[\w-]*"),
-    Secret(
-        "secret",
-        ("secret", "token", "passw", "key", "credential"),
+    Secret("secret", ("secret", "token", "passw", "key", "credential"),
         r"(?i)(?P<keep>(?:secret|token|passwd|password|api[-_]?key|(?:access|account|private)_?key|(?<!primary)(?<!foreign)(?<!sort)(?<!cache)_key"
         rf"|credential)s?[\"']?\s*[=:]\s*[\"']?){NO_SECRET}"
-        r"(?=[^\s\"',;&]{0,200}[0-9])[^\s\"',;&]{12,}",
-    ),
-    Secret(
-        "secret",
-        ("secret", "token", "passw"),
+        r"(?=[^\s\"',;&]{0,200}[0-9])[^\s\"',;&]{12,}"),
+    Secret("secret", ("secret", "token", "passw"),
         rf"(?P<keep>(?:SECRET|TOKEN|PASSWORD|PASSWD)[A-Z0-9_]{{0,40}}=[\"']?){NO_SECRET}"
-        r"(?:(?<=\")[^\"\n]{4,200}(?=\")|(?<=')[^'\n]{4,200}(?=')|[^\s\"',;&]{4,})",
-    ),
+        r"(?:(?<=\")[^\"\n]{4,200}(?=\")|(?<=')[^'\n]{4,200}(?=')|[^\s\"',;&]{4,})"),
 )
+# fmt: on
 HINTS = tuple(dict.fromkeys(hint for secret in SECRETS for hint in secret.hints))
 SHORTEST_SECRET = 10  # units, with what it is assigned to
 ASSIGNED = frozenset(("secret", "authorization"))  # of these a colon or an equals sign is part
@@ -1694,12 +1593,6 @@ def mask(text: str) -> str:
     return text
 
 
-def mask_named(name: str, text: str) -> str:
-    """The same of a text that stands under a name, as the value of a header or a field: the name tells what it is."""
-    masked, pair = mask(text), mask(f"{name}: {text}")
-    return pair[len(name) + 2 :] if masked == text and pair.startswith(f"{name}: [masked") else masked
-
-
 def clean(text: str) -> str:
     """`text` without colour codes, and with everything XML or a terminal cannot take replaced by U+FFFD."""
     if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
@@ -1714,10 +1607,7 @@ BOTH_ENDS = 60  # units of text, the mark aside, from which head and tail are bo
 
 
 def cut(text: str, limit: int, hint: str = "", missing: int = 0) -> str:
-    """`text` in at most `limit` UTF-16 units, its head and tail kept and the number of characters left out said between.
-
-    `hint` follows in the mark: how to see the whole. `missing` characters of its middle were left out before.
-    """
+    """`text` in at most `limit` UTF-16 units: head, a mark that says how many characters went (`missing` of them before) and `hint`, tail."""
     if len(text) <= limit // 2 or utf16_length(text) <= limit:
         return text
     whole = len(text) + missing
@@ -1800,21 +1690,17 @@ def element(name: str, attributes: str, content: str) -> str:
 
 
 class Item(NamedTuple):
-    """One entry of a section. `render(cap)` gives its XML with its texts cut at `cap`; the lower `rank`, the longer it stays.
-
-    An item of rank below 0 is shown whatever lies between, cut as far as it takes.
-    """
+    """One entry of a section. `render(cap)` gives its XML with its texts cut at `cap`; the lower `rank`, the longer it stays, below 0
+    always, cut as far as it takes."""
 
     rank: float
     render: Callable[[int], str]
 
 
 class Section:
-    """A part of a report. `items` stand in the order they are shown; `caps` says where their texts are cut in UTF-16
-    units: at the least, in brief (what every section gets before any gets more), and at the most.
-
-    `weight` is its claim on the room where there is not enough for all; `total` is how many entries there are to show.
-    """
+    """A part of a report. `items` stand in the order they are shown; `caps` says where their texts are cut in UTF-16 units: at the least,
+    in brief (what every section gets before any gets more), and at the most. `weight` is its claim on the room where there is not
+    enough for all; `total` is how many entries there are to show."""
 
     __slots__ = ("name", "attributes", "items", "weight", "caps", "brief", "total", "rendered")
 
@@ -1880,9 +1766,8 @@ def fit(section: Section, room: int) -> Fitted:
         if utf16_length(pieces[at]) <= room:
             kept[at] = pieces[at]
             room -= utf16_length(pieces[at])
-    if not kept:
-        return Fitted(section, "", 0)
-    return Fitted(section, element(section.name, section.attributes, "".join(kept[at] for at in sorted(kept))) + "\n", len(kept))
+    content = "".join(kept[at] for at in sorted(kept))
+    return Fitted(section, element(section.name, section.attributes, content) + "\n" if kept else "", len(kept))
 
 
 def first_that_fits(caps: list[int], room: int, pieces: Callable[[int], list[str]]) -> int:
@@ -1936,17 +1821,8 @@ def lay_out(sections: list[Section], room: int) -> list[Fitted]:
 def release(sections: list[Section], room: int) -> None:
     """Where not even the needed items fit in brief, let those of the highest rank go, one by one: the bound rules over all."""
     while sum(section.least() for section in sections) > room:
-        section, at = max(
-            ((section, at) for section in sections for at in section.needed),
-            key=lambda place: place[0].items[place[1]].rank,
-        )
+        section, at = max(((section, at) for section in sections for at in section.needed), key=lambda place: place[0].items[place[1]].rank)
         section.items[at] = section.items[at]._replace(rank=0)
-
-
-def evenly(count: int) -> list[float]:
-    """Ranks 0..1 for `count` places such that any number of the lowest ones lies evenly spread (bit-reversed order)."""
-    width = max(count - 1, 1).bit_length()
-    return [int(f"{at:0{width}b}"[::-1], 2) / (1 << width) for at in range(count)]
 
 
 def seconds(timestamp: str) -> Optional[float]:
@@ -1958,41 +1834,27 @@ def seconds(timestamp: str) -> Optional[float]:
         return None
 
 
-def ago(then: Optional[float], now: float) -> str:
-    """How long ago in words, such as "3 h ago"; empty where the time is not known."""
-    if then is None:
-        return ""
-    past = max(now - then, 0)
-    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
-        if past >= size:
-            return f"{int(past // size)} {unit} ago"
-    return "just now"
-
-
 def write_report(prog: str, text: str, done: str = "") -> int:
-    """Write `text` to standard output as UTF-8, whatever the locale. Returns the exit status: a reader who has seen enough is no error.
-
-    `done` is what the job has done already, for who cannot read it there.
-    """
+    """Write `text` to standard output as UTF-8. Returns the exit status: a reader who has seen enough is no error. `done` is what the job
+    has done already, for who cannot read it there."""
     try:
         if sys.stdout is None:  # closed by the caller
             raise OSError(errno.EBADF, "it is closed")
         sys.stdout.flush()
         sys.stdout.buffer.write(text.encode("utf-8", "replace"))
         sys.stdout.buffer.flush()
-    except BrokenPipeError:  # the interpreter must not complain at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
-        if sys.stdout is not None:
+        if sys.stdout is not None:  # the interpreter must not complain at exit
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        write_complaint(f"{prog}: cannot write to standard output: {error.strerror}; {done or 'give it a terminal, a pipe or a file with room'}\n")
-        return 1
+        if not isinstance(error, BrokenPipeError):
+            advice = done or "give it a terminal, a pipe or a file with room"
+            write_complaint(f"{prog}: cannot write to standard output: {error.strerror}; {advice}\n")
+            return 1
     return 0
 
 
 def write_complaint(line: str) -> None:
-    """Write a line to standard error, where there is one: its reader may have closed it. What its encoding cannot hold is escaped
-    by Python itself; a person's own language is not."""
+    """Write a line to standard error, where there is one: its reader may have closed it. Python escapes what its encoding cannot hold."""
     if sys.stderr is not None:
         with suppress(OSError):
             sys.stderr.write(line)
@@ -2026,20 +1888,11 @@ REFERENCE = ("REF", "a path, an id, text with an id in it, an id prefix of 4 or 
 def build_base_parser(
     prog: str, description: str, epilog: str, default_bound: int, unnamed: str = "the latest of this project", words: tuple[str, str] = REFERENCE
 ) -> Parser:
-    """The options that all skills share: which session, how much, masking, where the arguments come from.
-
-    `unnamed` says what is taken where no session is named; `words` what free words mean: their name and help. They are `ref`.
-    """
+    """The options that all skills share. `unnamed` says what is taken where no session is named; `words` are name and help of free words (`ref`)."""
     about = f"{description}\n\nusage: {prog} [{words[0]} ...] [options]"  # what it is for comes first
-    parser = Parser(
-        prog,
-        argparse.SUPPRESS,
-        about,
-        epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-        add_help=False,  # options outside of groups cost 3 ms: argparse makes a formatter for each
-    )
+    layout = argparse.RawDescriptionHelpFormatter
+    parser = Parser(prog, argparse.SUPPRESS, about, epilog, formatter_class=layout, allow_abbrev=False, add_help=False)
+    # options outside of groups cost 3 ms: argparse makes a formatter for each
     which = parser.add_argument_group(f"which session (default: {unnamed})")
     which.add_argument("ref", nargs="*", metavar=words[0], help=words[1])
     which.add_argument("--id", metavar="ID", help="this session id")
@@ -2050,13 +1903,8 @@ def build_base_parser(
     which.add_argument("--project", metavar="DIR", default="", help="the project's directory (default: the current one)")
     which.add_argument("--all-projects", action="store_true", help="look in all projects")
     how = parser.add_argument_group("how it is printed")
-    how.add_argument(
-        "--max-chars",
-        metavar="N",
-        type=int,
-        default=default_bound,
-        help=f"bound of the whole output in UTF-16 units, at least {SMALLEST_BOUND:,} (default {default_bound:,})",
-    )
+    bound = f"bound of the whole output in UTF-16 units, at least {SMALLEST_BOUND:,} (default {default_bound:,})"
+    how.add_argument("--max-chars", metavar="N", type=int, default=default_bound, help=bound)
     how.add_argument("--show-secrets", action="store_true", help="do not mask credentials")
     how.add_argument("--args-stdin", action="store_true", help="read options and words from standard input, as the slash command does")
     how.add_argument("-h", "--help", action="help", help="print this page")
@@ -2064,18 +1912,16 @@ def build_base_parser(
     return parser
 
 
-def count(text: str) -> int:
-    """A whole number of 0 or more, for argparse."""
-    if not (text.isdecimal() and len(text) < 10):  # a longer one is no wish, and int() of thousands of digits is refused
-        raise argparse.ArgumentTypeError(f"{cut(text, 60)} is no whole number of 0 or more")
+def count(text: str, least: int = 0) -> int:
+    """A whole number, for argparse."""
+    if not (text.isdecimal() and len(text) < 10 and int(text) >= least):  # a longer one is no wish, and int() of thousands of digits is refused
+        raise argparse.ArgumentTypeError(f"{cut(text, 60)} is no whole number of {least} or more")
     return int(text)
 
 
 def positive(text: str) -> int:
-    """A whole number of 1 or more, for argparse."""
-    if not (text.isdecimal() and count(text)):
-        raise argparse.ArgumentTypeError(f"{cut(text, 60)} is no whole number of 1 or more")
-    return int(text)
+    """One of 1 or more."""
+    return count(text, 1)
 
 
 def read_standard_input() -> str:
@@ -2105,11 +1951,10 @@ def with_values(parser: Parser, argv: list[str]) -> list[str]:
 def parse_arguments(parser: Parser, argv: list[str]) -> argparse.Namespace:
     """Parsed arguments. With --args-stdin the text on standard input is added: leading options, then free text, kept as it is."""
     if "--args-stdin" in argv:
-        argv = [word for word in argv if word != "--args-stdin"] + split_arguments(parser, read_standard_input())
-        arguments = parser.parse_args(argv)
-        arguments.args_stdin = True
+        argv = ["--args-stdin", *(word for word in argv if word != "--args-stdin"), *split_arguments(parser, read_standard_input())]
     else:
-        arguments = parser.parse_args(with_values(parser, argv))
+        argv = with_values(parser, argv)
+    arguments = parser.parse_args(argv)
     if arguments.max_chars < SMALLEST_BOUND:
         parser.error(f"--max-chars must be at least {SMALLEST_BOUND}")
     arguments.asked_chars, arguments.done = arguments.max_chars, ""
@@ -2144,7 +1989,7 @@ def split_arguments(parser: Parser, text: str) -> list[str]:
 
 
 def serve(parser: Parser, job: Callable[[argparse.Namespace], str], argv: Optional[list[str]]) -> int:
-    """Run a skill's job and print its report. Returns the exit status: 0 done, 1 refused in one line, 130 stopped by Ctrl-C."""
+    """Run a skill's job and print its report. Returns the exit status: 0 done, 1 refused or interrupted, in one line."""
     try:
         options = parse_arguments(parser, sys.argv[1:] if argv is None else argv)
         return write_report(parser.prog, job(options), options.done)
@@ -2164,19 +2009,15 @@ def serve(parser: Parser, job: Callable[[argparse.Namespace], str], argv: Option
 
 
 class Card(NamedTuple):
-    """A session as a list shows it, read from the head and the tail of its file.
-
-    `time` is that of the last conversation record in seconds (0: none); `prompt` the first thing the person said;
-    `directories` the cwds seen; `headless` whether `claude -p` or an SDK wrote it; `sidechain` whether a sub-agent did.
-    """
+    """A session as a list shows it, read from the head and the tail of its file."""
 
     path: str
     id: str
-    time: float
-    prompt: str
-    directories: tuple[str, ...]
-    headless: bool
-    sidechain: bool
+    time: float  # of the last conversation record, in seconds; 0: there is none
+    prompt: str  # what the person said first
+    directories: tuple[str, ...]  # the cwds seen
+    headless: bool  # `claude -p` or an SDK wrote it
+    sidechain: bool  # a sub-agent's
     branch: str
     copied: bool  # the last word is another session's: a copy that nobody has used yet
 
@@ -2190,6 +2031,13 @@ def read_head(file: IO[bytes]) -> list[Record]:
         if (last and last.how != "command") or (offset > EDGE_BYTES and first_spoken(holder.records)):
             break
     return holder.release()
+
+
+def head_of(path: str) -> list[Record]:
+    """The same of the file at a path, none where it cannot be read."""
+    with suppress(OSError), open(path, "rb") as file:
+        return read_head(file)
+    return []
 
 
 def read_tail(file: IO[bytes], size: int) -> list[Record]:
@@ -2232,8 +2080,7 @@ def read_card(path: str) -> Optional[Card]:
 
 def first_spoken(records: list[Record]) -> str:
     """What the first of these records name a session by that has no title."""
-    commands = [command for command in map(local_command, records) if command]
-    return first_words([prompt for prompt in map(prompt_of, records) if prompt], commands)
+    return first_words([prompt for prompt in map(prompt_of, records) if prompt], list(filter(None, map(local_command, records))))
 
 
 def first_words(prompts: list[Prompt], commands: list[str]) -> str:
@@ -2244,31 +2091,20 @@ def first_words(prompts: list[Prompt], commands: list[str]) -> str:
 
 def is_conversation(record: Record) -> bool:
     """Whether this record is a turn of the conversation, not the harness's bookkeeping."""
-    return record.kind in ("user", "assistant") and not record.sidechain and not record.summary
+    return record.kind in TURNS and not record.sidechain and not record.summary
 
 
-class Titles(NamedTuple):
-    """The title rows of a file, the last of each kind; a summary's text only ever serves as a suggestion."""
-
-    custom: str
-    auto: str
-    agent: str
-
-
-def read_titles(path: str) -> Titles:
-    """The current titles, wherever in the file they stand. It is searched from its end, and only title rows are parsed."""
+def read_titles(path: str) -> dict[str, str]:
+    """The last title of each kind, wherever in the file it stands. It is searched from its end, and only title rows are parsed."""
     found: dict[str, str] = {}
-    try:
-        with open(path, "rb", buffering=0) as file:
-            for block in blocks_from_end(file):
-                for kind, key in TITLE_KINDS.items():
-                    if kind not in found and (title := last_title(block, kind, b'"%b"' % key.encode())) is not None:
-                        found[kind] = title.strip()
-                if found.get("custom-title"):  # no other counts beside it
-                    break
-    except OSError:
-        pass
-    return Titles(*(found.get(kind, "") for kind in TITLE_KINDS))
+    with suppress(OSError), open(path, "rb", buffering=0) as file:
+        for block in blocks_from_end(file):
+            for kind in TITLE_KINDS:
+                if kind not in found and (title := last_title(block, kind)) is not None:
+                    found[kind] = title.strip()
+            if found.get("custom-title"):  # no other counts beside it
+                break
+    return found
 
 
 def blocks_from_end(file: IO[bytes]) -> Iterator[bytes]:
@@ -2286,8 +2122,9 @@ def blocks_from_end(file: IO[bytes]) -> Iterator[bytes]:
         yield block[whole:]
 
 
-def last_title(block: bytes, kind: str, key: bytes) -> Optional[str]:
+def last_title(block: bytes, kind: str) -> Optional[str]:
     """The title of the last row of this kind in a block of whole lines, None where there is none."""
+    key = f'"{TITLE_KINDS[kind]}"'.encode()
     at = block.rfind(key) if key in block else -1
     while at >= 0:
         start, end = block.rfind(b"\n", 0, at) + 1, block.find(b"\n", at)
@@ -2298,10 +2135,15 @@ def last_title(block: bytes, kind: str, key: bytes) -> Optional[str]:
     return None
 
 
-def current_title(titles: Titles, spoken: str, identifier: str) -> str:
+def current_title(titles: dict[str, str], spoken: str, identifier: str) -> str:
     """The title a session goes by: custom, else automatic, else the agent's, else what was said first, cut, else its id."""
-    given = (" ".join(title.split()) for title in (*titles, shortened(spoken, TITLE_CHARS)))
-    return next(filter(None, given), identifier)
+    given = (" ".join(titles.get(kind, "").split()) for kind in TITLE_KINDS)
+    return next(filter(None, given), "") or shortened(spoken, TITLE_CHARS) or identifier
+
+
+def newest(cards: Iterable[Card]) -> list[Card]:
+    """These sessions, the one spoken in last first."""
+    return sorted(cards, key=lambda card: -card.time)
 
 
 def card_title(card: Card) -> str:
@@ -2311,21 +2153,15 @@ def card_title(card: Card) -> str:
 
 def file_title(path: str) -> str:
     """The same of a file; nothing but title rows is parsed where there are any."""
-    titles, spoken = read_titles(path), ""
-    if not any(titles):
-        try:
-            with open(path, "rb") as file:
-                spoken = first_spoken(read_head(file))
-        except OSError:
-            pass
+    titles = read_titles(path)
+    spoken = "" if any(titles.values()) else first_spoken(head_of(path))
     return current_title(titles, spoken, os.path.splitext(os.path.basename(path))[0])
 
 
 def session_title(conversation: Conversation) -> str:
     """The same of a session that has been read."""
-    transcript = conversation.transcript
     said = first_words([exchange.prompt for exchange in conversation.exchanges if exchange.n], conversation.commands)
-    return current_title(Titles(*(transcript.titles.get(kind, "") for kind in TITLE_KINDS)), said, transcript.id)
+    return current_title(conversation.transcript.titles, said, conversation.transcript.id)
 
 
 class Found(NamedTuple):
@@ -2337,11 +2173,8 @@ class Found(NamedTuple):
 
 
 def belongs(card: Card, directory: str) -> bool:
-    """Whether a session is this directory's: folder names collide, so a recorded cwd decides.
-
-    In the folder of the directory's own name it may also lie inside (the person went deeper), or not be recorded at all; a
-    folder that only shares the long prefix has to prove the very directory.
-    """
+    """Whether a session is this directory's: folder names collide, so a recorded cwd decides. It may lie inside (the person went deeper),
+    or not be recorded at all; but a folder that only shares the long prefix has to prove the very directory."""
     same = {os.path.normcase(normalized(path)) for path in (directory, os.path.realpath(directory))}
     seen = {os.path.normcase(normalized(path)) for path in card.directories}
     folder = os.path.basename(os.path.dirname(card.path))
@@ -2377,8 +2210,8 @@ def is_clear(command: str) -> bool:
 def cleared_session(own: str, directory: str) -> Optional[str]:
     """Id of the session that /clear ended to begin session `own`, None where it did not begin so or the history does not tell.
 
-    The new file's head says when it was cleared; the prompt history says who was cleared then. Other clients' entries may
-    stand between (measured with two clients that both cleared). A session without a file yet has only its place in the history.
+    The new file's head says when it was cleared; the prompt history says who was cleared then, by any of several clients (measured).
+    A session without a file yet has only its place in the history.
     """
     files = {session_id(path): path for path in session_files(all_folders())}
     if own not in files:
@@ -2396,11 +2229,8 @@ def cleared_session(own: str, directory: str) -> Optional[str]:
 
 
 def clear_just_before(own: str, entries: list[Typed]) -> Optional[str]:
-    """The session whose /clear stands just before the first entry of `own`; clients that were there already may type between.
-
-    A session that is new since then has followed that /clear, or has made it an old one: a client that is only just started
-    has no file either, and is not to be given what somebody cleared long ago (measured).
-    """
+    """The session whose /clear stands just before the first entry of `own`; clients that were there already may type between, but none
+    that is new since: it followed that /clear, or has made it an old one, which a client just started is not to be given (measured)."""
     first = next((at for at, entry in enumerate(entries) if entry.session == own), len(entries))
     cleared = next((at for at in reversed(range(first)) if is_clear(entries[at].text)), None)
     if cleared is None:
@@ -2411,30 +2241,19 @@ def clear_just_before(own: str, entries: list[Typed]) -> Optional[str]:
 
 def begun_by_clear(path: str) -> Optional[float]:
     """When /clear began this session, in seconds, None where something else did."""
-    try:
-        with open(path, "rb") as file:
-            holder = Transcript(path, file)
-            for offset, data in read_lines(file):
-                holder.take_line(offset, data)
-                last = holder.records[-1] if holder.records else None
-                if last and is_clear(local_command(last)):
-                    return seconds(last.timestamp)
-                if offset > EDGE_BYTES or (last and (prompt_of(last) or last.kind == "assistant")):
-                    return None
-    except OSError:
-        pass
-    return None
+    first = next((record for record in head_of(path) if record.kind == "assistant" or prompt_of(record) or is_clear(local_command(record))), None)
+    return seconds(first.timestamp) if first and is_clear(local_command(first)) else None
 
 
 def latest_session(directory: str, everywhere: bool, excluded: set[str]) -> Found:
     """The session just cleared where the history knows it, else the newest that a person talked in."""
     own = own_session()
-    named = tuple(session_id(name) for name in (*excluded, own or "") if name)
+    named = tuple(session_id(name) for name in (*excluded, own) if name)
     cards = project_cards(directory, everywhere, named)
     live = live_clients()
     barred = {*named, *(card.id.lower() for card in cards if card.id.lower().startswith(named))}  # the beginning of an id will do
     if own and not everywhere:
-        known, cleared = {card.id.lower(): card for card in cards}, cleared_session(own.lower(), directory)
+        known, cleared = {card.id.lower(): card for card in cards}, cleared_session(own, directory)
         for _ in cards:  # what was cleared twice in a row has nothing between: the one before is meant
             if cleared in known and not known[cleared].time:
                 cleared = cleared_session(cleared, directory)
@@ -2451,66 +2270,56 @@ def latest_session(directory: str, everywhere: bool, excluded: set[str]) -> Foun
     if not everywhere and not belongs(card, directory):
         elsewhere = f", from {next(iter(card.directories), 'another directory')}: {directory} has {'no other' if barred else 'none'}"
     note = f"the latest session of {'all projects' if everywhere else 'this project'}{elsewhere}"
-    if own and all(own.lower() not in map(session_id, paths) for paths in ((card.path for card in cards), session_files(all_folders()))):
+    if own and all(own not in map(session_id, paths) for paths in ((card.path for card in cards), session_files(all_folders()))):
         note += "; the own session has no file yet"
     return found_card(card, [], note)
 
 
 def nothing_here(directory: str, everywhere: bool, barred: set[str], live: list[Card]) -> str:
     """Why there is no latest session, and where the one that is meant may be. `live` are those passed over because they are open."""
+    where = "any project" if everywhere else directory
     if live:
-        newest = sorted(live, key=lambda card: -card.time)[:3]
-        where = "any project" if everywhere else directory
-        return f"every session of {where} is open in a client now, and none is taken unasked: name one, {', '.join(map(described, newest))}"
+        named = ", ".join(map(described, newest(live)[:3]))
+        return f"every session of {where} is open in a client now, and none is taken unasked: name one, {named}"
     looked = projects_roots() if everywhere else project_folders(directory)[:3]
     unreadable = describe_unreadable(all_folders() if everywhere else looked)
-    where = f"no session with a conversation in {'any project' if everywhere else directory} (looked in {', '.join(looked)}){unreadable}"
+    nothing = f"no session with a conversation in {where} (looked in {', '.join(looked)}){unreadable}"
     if everywhere:
-        return where + ("" if unreadable else "; is CLAUDE_CONFIG_DIR the client's? A file is named with --file PATH")
-    near = describe_neighbours(directory, barred)
-    return f"{where}{near or describe_elsewhere(directory, barred)}; name one by id or title, or add --all-projects"
+        return nothing + ("" if unreadable else "; is CLAUDE_CONFIG_DIR the client's? A file is named with --file PATH")
+    near = describe_neighbours(directory, barred) or describe_elsewhere(directory, barred)
+    return f"{nothing}{near}; name one by id or title, or add --all-projects"
 
 
-def describe_unreadable(folders: Iterable[str]) -> str:
+def describe_unreadable(folders: Sequence[str]) -> str:
     """What of these folders, or of the ones that hold them, this user may not read, for a refusal."""
-    folders = list(folders)
     barred = [folder for folder in (*projects_roots(), *folders) if os.path.isdir(folder) and not os.access(folder, os.R_OK | os.X_OK)]
     barred += [path for path in session_files(folders) if not os.access(path, os.R_OK)]
     more = f" and {len(barred) - 1} more" if len(barred) > 1 else ""
     return f"; not permitted to read {barred[0]}{more}: check the permissions" if barred else ""
 
 
-def describe_elsewhere(directory: str, barred: Container[str] = ()) -> str:
+def describe_elsewhere(directory: str, barred: set[str]) -> str:
     """The newest sessions of other directories, for who finds none here; first those whose directory is gone: this one may be it, moved."""
-    newest = sorted(session_files(all_folders()), key=modified, reverse=True)[:ELSEWHERE]
-    known = [card for card in map(read_card, newest) if card and card.id.lower() not in barred]
-    cards = [card for card in known if card.time and card.directories and not card.sidechain]
+    latest = sorted(session_files(all_folders()), key=modified, reverse=True)[:ELSEWHERE]
+    known = [card for card in map(read_card, latest) if card and card.id.lower() not in barred]
+    cards = newest(card for card in known if card.time and card.directories and not card.sidechain)
     moved = [card for card in cards if not os.path.isdir(card.directories[0])]
     same_name = [card for card in moved if os.path.basename(card.directories[0]) == os.path.basename(directory)]
-    shown = sorted(same_name or moved or cards, key=lambda card: -card.time)[:3]
-    if not shown:
-        return ""
+    shown = ", ".join(f"{described(card)} in {card.directories[0]}" for card in (same_name or moved or cards)[:3])
     said = "of directories that are gone (moved? --project DIR with the old one finds them)" if moved else "elsewhere"
-    return f"; sessions {said}: " + ", ".join(f"{described(card)} in {card.directories[0]}" for card in shown)
+    return f"; sessions {said}: {shown}" if shown else ""
 
 
 def describe_neighbours(directory: str, barred: set[str]) -> str:
     """Sessions of other directories that share this project's folder, for a refusal."""
-    cards = [
-        card
-        for card in map(read_card, session_files(project_folders(directory)))
-        if card and card.time and card.id.lower() not in barred and not belongs(card, directory)
-    ]
-    if not cards:
-        return ""
-    return "; sessions of other directories share that folder: " + ", ".join(
-        f"{card.id} ({card.directories[0]})" for card in sorted(cards, key=lambda card: -card.time)[:3]
-    )
+    cards = [card for card in map(read_card, session_files(project_folders(directory))) if card and card.time and card.id.lower() not in barred]
+    named = [f"{card.id} ({card.directories[0]})" for card in newest(cards) if not belongs(card, directory)]
+    return "; sessions of other directories share that folder: " + ", ".join(named[:3]) if named else ""
 
 
 def found_card(card: Card, others: list[Card], note: str) -> Found:
     """A card as the answer. That it is open in another client is said, since what is read of it may be half a turn."""
-    live = card.id.lower() != (own_session() or "").lower() and card.id.lower() in live_clients()
+    live = card.id.lower() != own_session() and card.id.lower() in live_clients()
     named = [described(other) for other in others[:MOST_NAMED]] + ([f"and {len(others) - MOST_NAMED} more"] if len(others) > MOST_NAMED else [])
     return Found(card.path, named, "; ".join(filter(None, (note, "open in a live client now" if live else ""))))
 
@@ -2522,10 +2331,7 @@ def described(card: Card) -> str:
 
 
 def find_session(arguments: argparse.Namespace, default: str = "latest") -> Found:
-    """The session that the command line names. Raises Refusal with the nearest candidates where it names none.
-
-    A reference is tried as a path, an id, text with an id in it, `this`, a prefix, a title, in this order.
-    """
+    """The session that the command line names. Raises Refusal with the nearest candidates where it names none."""
     directory = project_directory(arguments.project)
     reference = " ".join(arguments.ref).strip()
     named = [value for value in (arguments.id, arguments.title, arguments.file, arguments.latest or None) if value is not None]
@@ -2544,7 +2350,7 @@ def find_session(arguments: argparse.Namespace, default: str = "latest") -> Foun
 
 
 def find_reference(reference: str, directory: str, everywhere: bool) -> Found:
-    """What free words name."""
+    """What free words name: tried as a path, an id, text with an id in it, `this`, a prefix, a title, in this order."""
     if os.sep in reference and os.path.isdir(os.path.expanduser(reference)):
         inside = os.path.abspath(os.path.expanduser(reference)).startswith(tuple(projects_roots()))
         advice = "give the path of a .jsonl file in it" if inside else f"to take that project's latest session, use --project {reference}"
@@ -2556,10 +2362,9 @@ def find_reference(reference: str, directory: str, everywhere: bool) -> Found:
     if identifier := UUID.search(reference):
         return find_id(identifier[0].lower())
     if reference == "this":
-        own = own_session()
-        if not own:
+        if not own_session():
             raise Refusal("'this' works only inside Claude Code (CLAUDE_CODE_SESSION_ID is not set); name a session by id or title")
-        return find_id(own.lower())
+        return find_id(own_session())
     if agent := re.fullmatch(r"(agent-[\w-]+)(?:\.jsonl)?", reference):
         raise Refusal(describe_agent(agent[1]))
     if re.fullmatch(r"[0-9a-fA-F][0-9a-fA-F-]{3,35}", reference) and (found := find_prefix(reference.lower())):
@@ -2594,10 +2399,8 @@ def remembered(identifier: str) -> str:
     typed = [entry for entry in prompt_history() if entry.session == identifier and not entry.text.startswith("/")]
     if not typed:
         return ""
-    return (
-        f"; its transcript is gone, but the prompt history keeps {len(typed)} of its prompts, the first one "
-        f"'{shortened(typed[0].text, TITLE_CHARS)}' in {typed[0].project}: a search with --history finds them"
-    )
+    kept = f"{len(typed)} of its prompts, the first one '{shortened(typed[0].text, TITLE_CHARS)}' in {typed[0].project}"
+    return f"; its transcript is gone, but the prompt history keeps {kept}: a search with --history finds them"
 
 
 def find_prefix(prefix: str) -> Optional[Found]:
@@ -2608,9 +2411,8 @@ def find_prefix(prefix: str) -> Optional[Found]:
         open_transcript(paths[0]).close()  # says why it cannot be read
     if len({card.id.lower() for card in cards}) > 1:
         many = len(cards) > MOST_NAMED
-        named = sorted(cards, key=lambda card: -card.time)[:MOST_NAMED] if many else cards
-        which = "the newest are " if many else ""
-        raise Refusal(f"{prefix} fits {len(cards)} sessions: {which}{', '.join(map(described, named))}; give more of the id")
+        named = ", ".join(map(described, newest(cards)[:MOST_NAMED] if many else cards))
+        raise Refusal(f"{prefix} fits {len(cards)} sessions: {'the newest are ' if many else ''}{named}; give more of the id")
     return find_id(cards[0].id.lower()) if cards else None
 
 
@@ -2621,51 +2423,43 @@ def find_title(title: str, directory: str, everywhere: bool) -> Found:
         wanted = wanted[1:-1].strip()
     if not wanted:
         raise Refusal("an empty title names no session; give a title, an id, or --latest")
-    search = TitleSearch(wanted, directory, everywhere)
-    for cards, note in search.stages():
+    names: dict[str, str] = {}
+    for cards, note in title_matches(wanted, directory, everywhere, names):
         if cards:
-            newest, *others = sorted(cards, key=lambda card: -card.time)
-            return found_card(newest, others, note)
-    looked = f"looked at {len(search.names)} sessions in {', '.join(projects_roots())}"
-    hint = describe_unreadable(all_folders()) + ("; options stand before the words" if " --" in title else "") + title_hint(wanted, search.names)
+            first, *others = newest(cards)
+            return found_card(first, others, note)
+    looked = f"looked at {len(names)} sessions in {', '.join(projects_roots())}"
+    hint = describe_unreadable(all_folders()) + ("; options stand before the words" if " --" in title else "") + title_hint(wanted, names)
     raise Refusal(f"no such session: '{cut(title, 200)}' is neither id nor title ({looked}){hint}")
 
 
-class TitleSearch:
-    """The titles of this project's sessions, of all others once these do not have the one wanted; cards are read of those that fit."""
+def title_matches(wanted: str, directory: str, everywhere: bool, names: dict[str, str]) -> Iterator[tuple[list[Card], str]]:
+    """The sessions whose title is the one wanted or has it in it, the best first, with what is to be said of them. `names` is filled
+    in, path -> title: first with this project's, with all others once these do not have it; cards are read of those that fit."""
+    trees = (directory, *worktrees(directory))
+    read_names(names, all_folders() if everywhere else [folder for tree in trees for folder in project_folders(tree)])
+    near = set(names)
 
-    def __init__(self, wanted: str, directory: str, everywhere: bool) -> None:
-        self.wanted, self.everywhere = wanted, everywhere
-        self.own = (own_session() or "").lower()  # a title is carried over by /clear, and nobody means the session they are in
-        self.trees = (directory, *worktrees(directory))
-        self.names: dict[str, str] = {}  # path -> title
-        self.take(all_folders() if everywhere else [folder for tree in self.trees for folder in project_folders(tree)])
-        self.near = set(self.names)
+    def here(cards: list[Card]) -> list[Card]:
+        return [card for card in cards if everywhere or (card.path in near and any(belongs(card, tree) for tree in trees))]
 
-    def take(self, folders: list[str]) -> None:
-        """Read the titles of the sessions in these folders."""
-        for path in session_files(folders):
-            if path not in self.names and session_id(path) != self.own:
-                self.names[path] = file_title(path)
+    def fitting(exact: bool) -> list[Card]:
+        paths = [path for path, name in names.items() if (name.casefold() == wanted if exact else wanted in name.casefold())]
+        return [card for card in map(read_card, paths) if card and card.time and not card.sidechain]
 
-    def fitting(self, exact: bool) -> list[Card]:
-        """Cards of the sessions known so far whose title is the one wanted, or has it in it."""
-        fit_paths = [path for path, name in self.names.items() if (name.casefold() == self.wanted if exact else self.wanted in name.casefold())]
-        return [card for card in map(read_card, fit_paths) if card and card.time and not card.sidechain]
+    yield here(fitting(exact=True)), ""
+    if not everywhere:
+        read_names(names, all_folders())
+    yield fitting(exact=True), "from another project"
+    part = fitting(exact=False)
+    yield here(part), "part of the title"
+    yield part, "part of the title, from another project"
 
-    def here(self, cards: list[Card]) -> list[Card]:
-        """Those of them that are this project's."""
-        return [card for card in cards if self.everywhere or (card.path in self.near and any(belongs(card, tree) for tree in self.trees))]
 
-    def stages(self) -> Iterator[tuple[list[Card], str]]:
-        """What fits, the best first, with what is to be said of it."""
-        yield self.here(self.fitting(exact=True)), ""
-        if not self.everywhere:
-            self.take(all_folders())
-        yield self.fitting(exact=True), "from another project"
-        part = self.fitting(exact=False)
-        yield self.here(part), "part of the title"
-        yield part, "part of the title, from another project"
+def read_names(names: dict[str, str], folders: list[str]) -> None:
+    """Add path -> title of the sessions in these folders but the own: a title is carried over by /clear, and nobody means that one."""
+    own = own_session()
+    names.update({path: file_title(path) for path in session_files(folders) if path not in names and session_id(path) != own})
 
 
 def title_hint(wanted: str, names: dict[str, str]) -> str:
@@ -2675,20 +2469,18 @@ def title_hint(wanted: str, names: dict[str, str]) -> str:
     by_name = {name.casefold(): path for path, name in names.items()}
     near = [path for path in names if wanted in read_summary(path).casefold()][:3]
     near = near or [by_name[name] for name in difflib.get_close_matches(wanted, by_name, 3, 0.5)]
-    newest = sorted(names, key=modified, reverse=True)[:20] if not near else []
-    cards = [card for card in map(read_card, near or newest) if card and not card.sidechain and (near or card.time)]
-    cards = cards if near else sorted(cards, key=lambda card: -card.time)[:3]
+    latest = sorted(names, key=modified, reverse=True)[:20] if not near else []
+    cards = [card for card in map(read_card, near or latest) if card and not card.sidechain and (near or card.time)]
     if not cards:
         return "; no session there holds a conversation: is CLAUDE_CONFIG_DIR the client's? A file is named with --file PATH"
-    return "; nearest: " + ", ".join(described(card) for card in cards)
+    return "; nearest: " + ", ".join(map(described, cards if near else newest(cards)[:3]))
 
 
 def modified(path: str) -> float:
     """When a file was last written, 0 where it is gone. It decides nothing: a touched file is no newer conversation."""
-    try:
+    with suppress(OSError):
         return os.stat(path).st_mtime
-    except OSError:
-        return 0.0
+    return 0.0
 
 
 def session_id(path: str) -> str:
@@ -2704,8 +2496,8 @@ def read_summary(path: str) -> str:
 
 def newest_hint() -> str:
     """The newest sessions of this project, for a refusal."""
-    cards = sorted((card for card in project_cards(project_directory(""), False) if card.time), key=lambda card: -card.time)
-    return "; newest here: " + ", ".join(described(card) for card in cards[:3]) if cards else "; see --help for the ways to name one"
+    cards = newest(card for card in project_cards(project_directory(""), False) if card.time)
+    return "; newest here: " + ", ".join(map(described, cards[:3])) if cards else "; see --help for the ways to name one"
 
 
 def describe_agent(name: str) -> str:

@@ -76,19 +76,14 @@ Json = dict[str, Any]
 
 
 class Piece(NamedTuple):
-    """A record that goes into the copy, or a part of one: where two answers share a row of results, it is parted.
-
-    `turn` is the number of its exchange in the source; `whole` whether nothing in it is cut; `ids` what its calls (of an assistant row)
-    or results (of a user row) are called in the copy, by their place among them, the others go; `thinking` whether its thinking stays;
-    `part` counts from 0.
-    """
+    """A record that goes into the copy, or a part of one: where two answers share a row of results, it is parted."""
 
     record: cc.Record
-    turn: int
-    whole: bool
-    ids: dict[int, str]
-    thinking: bool
-    part: int
+    turn: int  # the number of its exchange in the source
+    whole: bool  # nothing in it is cut
+    ids: dict[int, str]  # of its calls or results in the copy, by their place among them; the others go
+    thinking: bool  # its thinking stays
+    part: int  # from 0
 
 
 class Made(NamedTuple):
@@ -100,17 +95,13 @@ class Made(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What the copy will hold, in order, and what of the source it comes from.
-
-    `said` are the records whose words must be in it; `untouched` the uuids of those that nothing may be cut from; `live` those of
-    what the source would send now, and `rest` those of these records that are not copied at all.
-    """
+    """What the copy will hold, in order, and what of the source it comes from."""
 
     pieces: list[Union[Piece, Made]]
-    said: list[cc.Record]
-    untouched: frozenset[str]
-    live: frozenset[str]
-    rest: list[cc.Record]
+    said: list[cc.Record]  # whose words must be in it
+    untouched: frozenset[str]  # uuids of those that nothing may be cut from
+    live: frozenset[str]  # uuids of what the source would send now
+    rest: list[cc.Record]  # those of them that are not copied at all
 
 
 class Tally:
@@ -178,13 +169,20 @@ def records_up_to(conversation: cc.Conversation, until: str) -> list[cc.Record]:
         named = next((record for record in conversation.links.main if record.uuid.lower() == until.lower()), None)
         if named is None:
             raise cc.Refusal(f"no record {until} in {conversation.transcript.path}; give a turn's number or the uuid of one of its records")
-        return cc.live_at(conversation, named, named.line + (named.compaction is None))  # without its summary it is no compaction
+        return live_at(conversation, named, named.line + (named.compaction is None))  # without its summary it is no compaction
     last = max((exchange.n for exchange in conversation.exchanges), default=0)
     numbers = turn_numbers(conversation)
     turn = [record for record in conversation.happened if numbers[record.uuid] == int(until) and (is_turn(record) or cc.prompt_of(record))]
     if not 1 <= int(until) <= last or not turn:
         raise cc.Refusal(f"there is no turn {until} to go back to in {conversation.transcript.path}: it has {last}, counted from 1")
-    return cc.live_at(conversation, turn[-1], max(record.line for record in turn) + 1)
+    return live_at(conversation, turn[-1], max(record.line for record in turn) + 1)
+
+
+def live_at(conversation: cc.Conversation, leaf: cc.Record, limit: int) -> list[cc.Record]:
+    """What the client would have sent when `leaf` was the last word of a file of `limit` lines; of a boundary behind it, what that took away."""
+    then = cc.Chain(conversation.links, limit)
+    end = (leaf.compaction and then.compacted_leaf(leaf)) or leaf
+    return then.with_parallels(then.walk(then.end_of(end)))
 
 
 def is_turn(record: cc.Record) -> bool:
@@ -193,21 +191,17 @@ def is_turn(record: cc.Record) -> bool:
 
 
 def without_own_command(records: list[cc.Record]) -> list[cc.Record]:
-    """`records` up to the /cc-fork that stands at their end, with its prompt, its skill's text and what the model says of the report.
-
-    In a live session the command's own rows may be written when the script runs, and nobody wants to resume into them.
-    """
+    """`records` without an unanswered /cc-fork at their end: its own rows may be written when the script runs, and nobody wants to resume
+    into them."""
     start = next((at for at in range(len(records) - 1, -1, -1) if cc.prompt_of(records[at])), 0)
     prompt = cc.prompt_of(records[start]) if records else None
     is_own = prompt is not None and prompt.how == "command" and prompt.text.split()[0] in OWN_COMMANDS
-    if is_own and not any(record.kind == "assistant" for record in records[start:]):
-        return records[:start]
-    return records
+    return records[:start] if is_own and not any(record.kind == "assistant" for record in records[start:]) else records
 
 
 def is_carried(record: cc.Record, exact: bool) -> bool:
     """Whether a record goes into the copy. Progress rows and what the client only keeps for itself are never sent."""
-    if record.kind in ("user", "assistant"):
+    if record.kind in cc.TURNS:
         return exact or not record.api_error
     if record.kind == "attachment":
         return exact or record.subtype not in ANNOUNCED
@@ -237,10 +231,8 @@ class Answered(NamedTuple):
 
 
 def answered_calls(records: list[cc.Record]) -> dict[str, list[Answered]]:
-    """uuid of an assistant row -> its calls with their results, each result given to one call, in the order of the file.
-
-    An id that is used again gets one of its own: the API refuses a second result for one call.
-    """
+    """uuid of an assistant row -> its calls with their results, each result given to one call, in the order of the file. An id that is
+    used again gets one of its own: the API refuses a second result for one call."""
     waiting: defaultdict[str, deque[tuple[cc.Record, int]]] = defaultdict(deque)
     for record in sorted((record for record in records if record.kind == "user"), key=lambda record: record.line):
         for place, result in enumerate(record.results()):
@@ -324,8 +316,7 @@ def is_spoken(record: cc.Record) -> bool:
 
 
 def mapped(value: Any, change: Callable[[str], str], names: bool = False, blank: Sequence[str] = ()) -> Any:
-    """A JSON value with every text changed, but for the data of pictures; with `names` the keys as well, which then say what stands under
-    them. Texts under a key of `blank` become empty."""
+    """A JSON value with every text changed, but for the data of pictures; with `names` the keys as well; texts under a key of `blank` are empty."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, list):
@@ -345,15 +336,20 @@ def mapped(value: Any, change: Callable[[str], str], names: bool = False, blank:
         if key in blank and isinstance(item, str):
             found[name] = ""
         elif names and isinstance(item, str) and key not in kept:
-            found[name] = cc.mask_named(key, item)
+            found[name] = mask_named(key, item)
         else:
             found[name] = item if key in kept else mapped(item, change, names, blank)
     return found
 
 
+def mask_named(name: str, text: str) -> str:
+    """A text that stands under a name, masked: the name of a header or a field tells what it is."""
+    masked, pair = cc.mask(text), cc.mask(f"{name}: {text}")
+    return pair[len(name) + 2 :] if masked == text and pair.startswith(f"{name}: [masked") else masked
+
+
 def redacted(fields: Json) -> Json:
-    """A record with credentials masked in all that is said, named or noted in it, before anything is cut; its directory stays, or it
-    could not be resumed."""
+    """A record with credentials masked in all that is said, named or noted in it; its directory stays, or it could not be resumed."""
     row: Json = mapped(fields, cc.mask, names=True)
     return {**row, **{key: fields[key] for key in KEPT_NAMES if key in fields}}
 
@@ -520,8 +516,8 @@ class Copier:
             row["compactMetadata"] = self.moved_metadata(cc.mapping(row["compactMetadata"]))
 
     def moved_metadata(self, metadata: Json) -> Json:
-        """A boundary's metadata with only those preserved rows that the copy has. Where they do not follow their anchor in one run,
-        as the client would put them, the metadata does not speak of them: the straight chain says it all."""
+        """A boundary's metadata with the preserved rows that the copy has, where they follow their anchor in one run, as the client would put
+        them; else the straight chain says it all."""
         segment, listed = cc.mapping(metadata.get("preservedSegment")), cc.mapping(metadata.get("preservedMessages"))
         kept = {key: value for key, value in metadata.items() if key not in ("preservedSegment", "preservedMessages")}
         anchor = cc.string(listed.get("anchorUuid") if listed else segment.get("anchorUuid"))
@@ -539,8 +535,7 @@ class Copier:
         return kept
 
     def count(self, row: Json) -> None:
-        """Add what a finished row takes of the context; an answer's `usage` is set to what the copy holds up to it, or the client
-        believes the old one."""
+        """Add what a finished row takes of the context; an answer's `usage` says it, or the client would believe the old one."""
         message, before = cc.mapping(row.get("message")), self.tally.after
         self.tally.after += sent_size(row)
         if row.get("type") == "assistant" and not self.keeps_usage and message.get("usage") is not None and message.get("model") != "<synthetic>":
@@ -570,9 +565,8 @@ def stand_in(piece: Piece) -> Json:
     if role == "assistant":
         content = [{"type": "text", "text": text} for text in record.texts()]
         content += [{"type": "tool_use", "id": call.id, "name": call.name, "input": call.input or {}} for call in record.calls()]
-    message = {"id": record.message_id, "role": role, "content": content}
-    kept: Json = {"type": role, "message": message, "uuid": record.uuid, "timestamp": record.timestamp}
-    return {**kept, "cwd": record.cwd, "gitBranch": record.branch}
+    place = {"uuid": record.uuid, "timestamp": record.timestamp, "cwd": record.cwd, "gitBranch": record.branch}
+    return {"type": role, "message": {"id": record.message_id, "role": role, "content": content}, **place}
 
 
 def as_prompt(row: Json) -> Json:
@@ -667,7 +661,7 @@ def turns_of(records: list[cc.Record], numbers: dict[str, int]) -> list[Turn]:
         prompt = cc.prompt_of(record)
         if prompt or not found:
             found.append(Turn(numbers.get(record.uuid, 0), record.timestamp[:16].replace("T", " "), prompt.text if prompt else "", []))
-        if prompt or record.summary or record.meta or record.kind not in ("user", "assistant"):
+        if prompt or record.summary or record.meta or record.kind not in cc.TURNS:
             continue
         if record.kind == "assistant":
             found[-1].parts.extend(Said("Assistant", text.strip()) for text in record.texts() if text.strip())
@@ -741,10 +735,8 @@ class Skeleton:
         return gone + "".join(texts[start:])
 
     def levels(self, room: int) -> list[int]:
-        """The level of each turn: all tightened step by step until they fit, then the newest loosened again where there is room left.
-
-        The search goes by estimates at first, so that results are not read of turns that will have no room for them.
-        """
+        """The level of each turn: all tightened step by step until they fit (by estimates at first, so that no results are read in vain),
+        then the newest loosened again where there is room left."""
         pressure = 0.0
         for size in (self.estimate, self.size):
             while size(self.tightened(pressure)) > room and pressure <= 2 * len(TIGHTNESS):
@@ -863,29 +855,29 @@ STRICT = json.JSONDecoder(parse_constant=no_number)
 
 
 class Promise(NamedTuple):
-    """What a copy promises, in terms of source and result alone.
+    """What a copy promises, in terms of source and result alone."""
 
-    `session` is its id; `said` the source's records whose words it must hold, in order; `untouched` those of which nothing may be cut;
-    `limit` where texts of others may be; `shown` masks, or does nothing.
-    """
+    session: str  # its id
+    said: Sequence[cc.Record]  # the source's records whose words it must hold, in order
+    untouched: frozenset[str]  # uuids of those that nothing may be cut from
+    limit: int  # where texts of others may be cut
+    shown: Callable[[str], str]  # masks, or does nothing
 
-    session: str
-    said: Sequence[cc.Record]
-    untouched: frozenset[str]
-    limit: int
-    shown: Callable[[str], str]
+
+def live_records(copy: cc.Transcript) -> list[cc.Record]:
+    """What the client would send of the copy after --resume."""
+    links = cc.Chain(cc.Links(copy.records), len(copy.records))
+    leaf = links.leaf(copy.pin)
+    return links.with_parallels(links.walk(leaf)) if leaf else []
 
 
 def prove(promise: Promise, path: str, progress: Progress) -> str:
     """Hold a file against its promise, as far as it is written, to its end. Returns what was checked, in words; raises Refusal with what
-    does not hold.
-
-    It knows source and result only, and reads both with the shared module, so it catches what the maker did wrong.
-    """
+    does not hold. It reads source and result with the shared module, so it catches what the maker did wrong."""
     said, answered = words(promise.said, promise.shown), answers_of(promise)
     copy = read_strictly(path, promise.session, progress)
     with copy.file:
-        rows, live = len(copy.records), cc.live_records(copy)
+        rows, live = len(copy.records), live_records(copy)
         check(len(live) == rows, f"{rows} rows, but {len(live)} would be read on resume")
         check(live == copy.records, "rows would be sent in another order than they stand")
         prompts = check_words(promise, said, live)
@@ -906,8 +898,7 @@ def check(holds: bool, fault: str) -> None:
 
 
 def read_strictly(path: str, session: str, progress: Progress) -> cc.Transcript:
-    """The copy, each line one whole record of this session, in JSON that the client can read, all rows in order, and each reference to a
-    row that is there."""
+    """The copy, each line one whole record of this session in strict JSON, all rows in order, each reference to a row that is there."""
     copy, order = cc.Transcript(path, cc.open_transcript(path)), RowOrder()
     named: dict[str, int] = {}  # uuid -> the line that refers to it
     for number, line in enumerate(progress.lines(copy.file), 1):
@@ -935,14 +926,14 @@ def strict_object(line: bytes, number: int) -> Json:
         row, end = STRICT.raw_decode(text)
     except ValueError as error:
         raise failed(f"line {number} is no JSON ({error})") from error
-    check(isinstance(row, dict) and text[end:] == "\n", f"line {number} is no record")
-    found: Json = row
-    return found
+    if not isinstance(row, dict) or text[end:] != "\n":
+        raise failed(f"line {number} is no record")
+    return row
 
 
 def named_uuids(row: Json) -> list[Any]:
     """What a row names other rows by, a boundary those that it preserves as well."""
-    named = [row[key] for key in REFERENCES if key in row and row[key] is not None]
+    named = [row[key] for key in REFERENCES if row.get(key) is not None]
     metadata = cc.mapping(row.get("compactMetadata"))
     listed, segment = cc.mapping(metadata.get("preservedMessages")), cc.mapping(metadata.get("preservedSegment"))
     if listed:
@@ -967,7 +958,7 @@ class RowOrder:
         if record.parent not in self.known and (self.known or record.parent is not None):
             return " does not hang under a row before it"
         self.known.add(record.uuid)
-        if record.kind not in ("user", "assistant"):
+        if record.kind not in cc.TURNS:
             return ""
         if not record.blocks and not cc.mapping(record.fields().get("message")).get("content"):
             return " has no content"
@@ -1001,11 +992,10 @@ class RowOrder:
 
 
 class Words(NamedTuple):
-    """What the records of the two roles say, notes of pictures aside, each as (role, text): the person's prompts and the agent's answers
-    in order; and the texts that the harness says in either role."""
+    """What the records of the two roles say, notes of pictures aside, each as (role, text)."""
 
-    dialogue: list[tuple[str, str]]
-    harness: Counter[tuple[str, str]]
+    dialogue: list[tuple[str, str]]  # the person's prompts and the agent's answers, in order
+    harness: Counter[tuple[str, str]]  # what the harness says in either role
     prompts: int
 
 
@@ -1016,7 +1006,7 @@ def words(records: Sequence[cc.Record], shown: Callable[[str], str]) -> Words:
     prompts = 0
     calls = {call.id for record in records for call in record.own_calls}
     for record in records:
-        if record.api_error or not (record.kind in ("user", "assistant") or record.queued):
+        if record.api_error or not (record.kind in cc.TURNS or record.queued):
             continue
         loose = calls.isdisjoint([result.call_id for result in record.own_results])
         is_prompt = record.kind != "assistant" and cc.prompt_of(record, loose) is not None
@@ -1053,8 +1043,7 @@ class Answers(NamedTuple):
 
 
 def answers_of(promise: Promise) -> Answers:
-    """The results of the source; compared are all that nothing may be cut from, and of the others as many as can be read in a moment, spread
-    evenly."""
+    """The results of the source; compared are all that nothing may be cut from, and of the others an even sample that is read in a moment."""
     results = pairs_of(promise.said)
     order = [result for found in results.values() for result in found]
     sure = [at for at, result in enumerate(order) if result.record.uuid in promise.untouched]
@@ -1064,8 +1053,7 @@ def answers_of(promise: Promise) -> Answers:
 
 
 def check_calls(promise: Promise, source: Answers, live: list[cc.Record]) -> int:
-    """The calls that the source answers are in the copy with their results, each compared text whole or cut as promised. Returns how many
-    calls there are."""
+    """The calls that the source answers are there with their results, each compared text whole or cut as promised. Returns how many calls are."""
     copy = pairs_of([record for record in live if record.kind == "assistant" or record.forked_from])
     check(all(len(copy.get(name, ())) == len(results) for name, results in source.results.items()), "a call or its result is missing")
     check(len(copy) == len(source.results), "it has calls that the source does not answer")
@@ -1126,15 +1114,14 @@ def is_cut_of(cut: str, text: str, limit: int) -> bool:
 
 
 class Identity(NamedTuple):
-    """Who the copy is: its id, the source's id, its title, the directory its rows are moved to (empty: none), its path, and whether
-    another session of that folder has this title."""
+    """Who the copy is."""
 
-    session: str
-    source: str
+    session: str  # its id
+    source: str  # the source's
     title: str
-    directory: str
+    directory: str  # that its rows are moved to; empty: they stay
     path: str
-    shares_title: bool = False
+    shares_title: bool  # with another session of its folder
 
 
 def source_id(conversation: cc.Conversation) -> str:
@@ -1267,28 +1254,23 @@ class Written(NamedTuple):
 SPLIT_BYTES = 8 << 20  # of a source; from here on a second process saves more than it costs
 
 
-def is_large(promise: Promise) -> bool:
-    """Whether the copy is proven by a second process while this one writes it."""
-    return cc.can_split() and sum(record.size for record in promise.said) >= SPLIT_BYTES
-
-
 def make_copy(copier: Copier, promise: Promise, dry: bool) -> Written:
     """Write the copy under a name that is no session's, prove it, give it its name. Whatever fails leaves nothing behind."""
     path = copier.identity.path
     exists = os.path.lexists(path)
     folder = scratch_folder() if dry or exists else os.path.dirname(path)
     made, is_new = "", not os.path.isdir(folder)
-    if is_large(promise):  # then it takes long enough to be stopped
+    split = cc.can_split() and sum(record.size for record in promise.said) >= SPLIT_BYTES
+    if split:  # then it takes long enough to be stopped
         import signal
 
         signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        name = os.path.join(folder, f".{copier.identity.session}.{os.getpid()}.unfinished")  # not a session's, for the client
-        handle = os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o600)
-        made = name
+        made = os.path.join(folder, f".{copier.identity.session}.{os.getpid()}.unfinished")  # not a session's, for the client
+        handle = os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o600)
         with os.fdopen(handle, "wb", cc.BLOCK_BYTES) as file:
-            size, proof = write_and_prove(copier, promise, made, file)
+            size, proof = write_and_prove(copier, promise, made, file, split)
         fresh = not dry and not exists and link_into_place(made, path)
         return Written(size, proof, fresh)
     except OSError as error:
@@ -1301,11 +1283,11 @@ def make_copy(copier: Copier, promise: Promise, dry: bool) -> Written:
                 os.rmdir(folder)
 
 
-def write_and_prove(copier: Copier, promise: Promise, path: str, file: IO[bytes]) -> tuple[int, str]:
-    """Fill the file of that path; returns its size and what the proof found. Of a large source a second process proves it meanwhile."""
+def write_and_prove(copier: Copier, promise: Promise, path: str, file: IO[bytes], split: bool) -> tuple[int, str]:
+    """Fill the file of that path; returns its size and what the proof found; with `split` a second process proves it meanwhile."""
     progress, source = Progress(), promise.said[0].transcript if promise.said else None
     job = partial(prove, promise, path, progress)
-    with progress.reading, progress.writing, cc.second_process([job] if is_large(promise) else []) as proofs:
+    with progress.reading, progress.writing, cc.second_process([job] if split else []) as proofs:
         size = progress.write(copier.lines(), file)
         if source and os.fstat(source.file.fileno()).st_size < source.size:  # growing is what a live one does
             raise cc.Refusal(f"{source.path} was cut off while it was read; nothing was written, try again")
