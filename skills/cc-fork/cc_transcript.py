@@ -1085,9 +1085,10 @@ def local_command(record: Record) -> str:
     return command_line("".join(record.texts()))
 
 
-def unescaped(text: str) -> str:
-    """Shell output as it was: the client stores it XML-escaped once."""
-    return text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"').replace("&#39;", "'").replace("&amp;", "&")
+def shell_output(text: str) -> str:
+    """What a command of the person's own printed, from the text of its record: the client stores it XML-escaped once."""
+    printed = "\n".join(part for _, part in SHELL_OUTPUT.findall(text) if part)
+    return printed.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"').replace("&#39;", "'").replace("&amp;", "&")
 
 
 class JoinedCall(NamedTuple):
@@ -1598,7 +1599,7 @@ def note_harness_record(conversation: Conversation, exchange: Optional[Exchange]
     elif "<task-notification>" in text and not record.meta:
         exchange.notices.append(text)
     elif text.startswith("<bash-std"):
-        exchange.shell_output = unescaped("\n".join(part for _, part in SHELL_OUTPUT.findall(text) if part))
+        exchange.shell_output = shell_output(text)
 
 
 # --------------------------------------------------------------------------------------------------------------- report

@@ -82,10 +82,10 @@ def fold(text: str, sensitive: bool) -> str:
     raw = text.encode("utf-8", "surrogatepass")
     others = raw.translate(None, ASCII).decode("utf-8", "surrogatepass")
     folded = {letter: folded_letter(letter) for letter in set(others)}
-    changed = [letter for letter, other in folded.items() if other != letter]
+    changed = [] if sensitive else [letter for letter, other in folded.items() if other != letter]
     if len(changed) <= MOST_REPLACED and None not in folded.values() and unicodedata.is_normalized("NFC", others):
         text = text if sensitive else raw.lower().decode("utf-8", "surrogatepass")
-        for letter in () if sensitive else changed:
+        for letter in changed:
             text = text.replace(letter, folded[letter] or "")
         return text
     composed = unicodedata.normalize("NFC", text)
@@ -93,24 +93,19 @@ def fold(text: str, sensitive: bool) -> str:
 
 
 def unfold(text: str, at: int, sensitive: bool) -> int:
-    """Where place `at` of the folded text stands in `text` itself."""
+    """Where place `at` of the folded text stands in `text` itself: behind the longest head that folds to no more."""
     if text.isascii():
         return at
-    done = 0
-    for piece in re.finditer(r"[^\n]*\n?", text):  # nothing is composed across a line break, so lines fold by themselves
-        length = len(fold(piece[0], sensitive))
-        if at < done + length:
-            return piece.start() + unfold_line(piece[0], at - done, sensitive)
-        done += length
-    return len(text)
-
-
-def unfold_line(line: str, at: int, sensitive: bool) -> int:
-    """The same within one line: the longest head that folds to at most `at` characters (folded lengths never fall)."""
-    low, high = 0, len(line)
+    start = 0
+    for line in text.splitlines(True):  # nothing is composed across a line break, so lines fold by themselves
+        length = len(fold(line, sensitive))
+        if at <= length:
+            break
+        start, at = start + len(line), at - length
+    low, high = start, start + len(line)
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if len(fold(line[:middle], sensitive)) <= at else (low, middle - 1)
+        low, high = (middle, high) if len(fold(text[start:middle], sensitive)) <= at else (low, middle - 1)
     return low
 
 
@@ -346,17 +341,13 @@ class Pattern(Matcher):
 
     def find(self, pattern: re.Pattern[str], text: str) -> Optional[Match]:
         """Where it first matches more than nothing, and how often it does."""
-        if self.shortest and pattern is self.pattern:  # counted by re itself, which takes half the time
-            begin = pattern.search(text)
-            hits = pattern.subn("", text, MOST_HITS)[1] if begin else 0
-            return Match(1, hits, begin.start(), (1, hits)) if begin else None
-        first, hits = None, 0
-        for found in pattern.finditer(text):
-            first = first if first and first[1] > first[0] else found.span()
-            hits += found.end() > found.start()
-            if hits == MOST_HITS:
-                break
-        return Match(1, hits, first[0], (1, hits)) if first else None
+        first = pattern.search(text)
+        if first and not self.shortest:
+            telling = list(itertools.islice((found for found in pattern.finditer(text) if found[0]), MOST_HITS))
+            first, hits = next(iter(telling), first), len(telling)
+        elif first:
+            hits = pattern.subn("", text, MOST_HITS)[1]  # counted by re itself, which takes half the time
+        return Match(1, hits, first.start(), (1, hits)) if first else None
 
 
 def fold_pattern(text: str) -> str:
@@ -388,15 +379,11 @@ def asked_by(text: str, flags: int) -> tuple[Optional[list[str]], int]:
 def required(nodes: list[Any]) -> Optional[list[str]]:
     """The best of what the parts of a sequence ask for: the alternatives whose shortest text is the longest."""
     choices: list[list[str]] = []
-    run = ""
-    for operation, argument in [*nodes, (None, None)]:
-        if str(operation) == "LITERAL":
-            run += chr(argument)
-            continue
-        choices += [[run]] if run else []
-        run = ""
-        inner = required_inside(str(operation), argument)
-        choices += [inner] if inner else []
+    for plain, group in itertools.groupby(nodes, lambda node: str(node[0]) == "LITERAL"):
+        if plain:
+            choices.append(["".join(chr(code) for _, code in group)])
+        else:
+            choices += [texts for operation, given in group if (texts := required_inside(str(operation), given))]
     return max(choices, key=lambda texts: min(map(len, texts)), default=None)
 
 
@@ -461,20 +448,15 @@ def glob_piece(piece: str, sensitive: bool) -> str:
 # ----------------------------------------------------------------------------------------- raw lines, before any parsing
 
 SAFE_RUN = re.compile(r"[!#$%()*+,\-.0-9:=?@\[\]^_a-z{|}~]+")  # these are spelled in JSON as they are, or by \u; not " \ / & < > ' and blanks
-OTHER_SPELLINGS = {  # what is no ASCII and folds to ASCII letters; a test goes through all of Unicode
-    "a": (0x1E9A,),
-    "f": (0xFB00, 0xFB01, 0xFB02, 0xFB03, 0xFB04),
-    "i": (0x0130, 0x0131, 0xFB01, 0xFB03),  # dotless i: re takes it for an i where case is ignored
-    "k": (0x212A,),
-    "l": (0xFB02, 0xFB04),
-    "n": (0x0149,),
-    "s": (0x00DF, 0x017F, 0x1E9E, 0xFB05, 0xFB06),
-    "t": (0xFB05, 0xFB06),
+FOLDED_TO_ASCII = "\xdf\u0130\u0131\u0149\u017f\u1e9a\u1e9e\u212a\ufb00\ufb01\ufb02\ufb03\ufb04\ufb05\ufb06"  # a test goes through all of Unicode
+OTHER_SPELLINGS = {  # of a letter, the codes of them; re takes a dotless i for an i where case is ignored
+    letter: [ord(other) for other in FOLDED_TO_ASCII if letter in other.casefold().replace("\u0131", "i")] for letter in "afiklnst"
 }
 MADE_UP = "[image]"  # the one text in an item that its line does not hold
 SAVED = re.compile(rb"([\w-]+)[/\\]+tool-results[/\\]+([\w.-]+)")
 SNAPSHOT = re.compile(rb'\{"parentUuid":(?:null|"[^"\\]*"),"isSidechain":(?:true|false),"attachment":\{"type":"prompt_snapshot"')
 UNICODE_ESCAPES = re.compile(r"\\\\|((?:\\u[0-9a-fA-F]{4})+)")
+USE_SIEVE = True  # tests turn it off, to see that it never changes a result
 
 
 class Sieve:
@@ -489,7 +471,7 @@ class Sieve:
         self.needles: set[bytes] = set()
         self.codes: set[int] = set()
         self.plain = False
-        self.blind = literals is None or not all(self.take(fold(literal, False).replace("\u0131", "i")) for literal in literals)
+        self.blind = not (literals and USE_SIEVE and all(self.take(fold(literal, False).replace("\u0131", "i")) for literal in literals))
         spelled = sorted(re.escape(json.dumps(chr(code))[3:-1]).encode() for code in self.codes)  # what follows the first \\u
         self.escaped = re.compile(rb"\\u(?:" + b"|".join([*([b"00[2-7]"] if self.plain else []), *spelled]) + rb")")
         self.high: dict[bytes, list[bytes]] = {}
@@ -558,9 +540,8 @@ def spellings_of(letter: str) -> tuple[int, ...]:
     ranges = [range(0x80, 0x3000), range(0xA640, 0xAC00), range(0xF900, 0xFB50)] if code < 0xAC00 else [range(code - 0x100, code + 0x100)]
     ranges += [range(0x2F800, 0x2FA20)] if code >= 0x3400 else []
     near = {code, *(ord(other) for other in (letter.upper(), letter.lower(), letter.title()) if len(other) == 1)}
-    return tuple(
-        sorted(near | {other for codes in ranges for other in codes if other < 0xD800 or other > 0xDFFF if letter in fold(chr(other), False)})
-    )
+    folded = {other for codes in ranges for other in codes if not 0xD800 <= other <= 0xDFFF and letter in fold(chr(other), False)}
+    return tuple(sorted(near | folded))
 
 
 def is_bulk(data: bytes, start: int, end: int) -> bool:
@@ -601,9 +582,6 @@ def without_bulk(offset: int, data: bytes, size: int) -> Iterator[tuple[int, byt
         yield offset + begin, data[begin:size]
 
 
-USE_SIEVE = True  # tests turn it off, to see that it never changes a result
-
-
 def scan(path: str, sieve: Sieve, start: int, end: int) -> Iterator[tuple[int, int, dict[int, int]]]:
     """Test the lines between two places of a transcript, chunk by chunk: where it ends, bytes tested, and offset -> size of each line
     that may match. Raises OSError."""
@@ -628,7 +606,7 @@ Offsets = Optional[set[int]]  # of the lines that may match; None: of all, since
 
 def passing_offsets(path: str, sieve: Sieve, start: int, end: int) -> Offsets:
     """The lines between two places that may match. Raises OSError."""
-    if sieve.blind or not USE_SIEVE:
+    if sieve.blind:
         return None
     found: set[int] = set()
     tested = passed = 0
@@ -643,7 +621,7 @@ def passing_offsets(path: str, sieve: Sieve, start: int, end: int) -> Offsets:
 def first_passing(path: str, sieve: Sieve, end: int) -> tuple[Offsets, int]:
     """The lines that may match in the first chunk that holds any, and where that ends; none and `end` where there is no such chunk.
     Raises OSError."""
-    if sieve.blind or not USE_SIEVE:
+    if sieve.blind:
         return None, end
     return next(((set(passing), tested) for tested, _, passing in scan(path, sieve, 0, end) if passing), (set(), end))
 
@@ -658,24 +636,25 @@ def next_line(path: str, place: int) -> int:
 
 def saved_passes(line: bytes, path: str, sieve: Sieve) -> bool:
     """Whether an output that the line says was saved may match."""
-    for folder, name in {(found[1].decode(), found[2].decode("utf-8", "replace")) for found in SAVED.finditer(line)}:
-        if saved := saved_output(path, folder, name):
-            with suppress(OSError), open(saved, "rb") as file:
-                if sieve.passes(file.read()):
-                    return True
+    for saved in saved_outputs(path, line):
+        with suppress(OSError), open(saved, "rb") as file:
+            if sieve.passes(file.read()):
+                return True
     return False
 
 
-def saved_output(path: str, folder: str, name: str) -> Optional[str]:
-    """Path of an output that the client saved: beside the transcript, wherever that lies now, None where it is gone.
-
-    `folder` is the session that saved it: a fork's lines name the session they were copied from, and it may be another project's.
-    """
+def saved_outputs(path: str, text: bytes) -> Iterator[str]:
+    """Paths of the outputs that a text of a transcript says the client saved: beside it, wherever it lies now, or in another project,
+    since a fork's lines name the session they were copied from. Those that are gone are left out."""
     stem, _ = os.path.splitext(os.path.abspath(path))
     place = os.path.dirname(stem)
-    started, inside, _ = place.partition(f"{os.sep}subagents")  # a sub-agent's session
-    saved = saved_in((stem, os.path.join(place, folder), *([started] if inside else [])), name)
-    return saved or (saved_elsewhere(folder, name) if cc.UUID.fullmatch(folder) else None)
+    started, _, _ = place.partition(f"{os.sep}subagents")  # of a sub-agent's transcript
+    for session, name in dict.fromkeys(SAVED.findall(text)):
+        folder, file = session.decode(), name.decode()
+        saved = saved_in((stem, os.path.join(place, folder), started), file)
+        saved = saved or (saved_elsewhere(folder, file) if cc.UUID.fullmatch(folder) else None)
+        if saved:
+            yield saved
 
 
 def saved_in(folders: Iterable[str], name: str) -> Optional[str]:
@@ -835,7 +814,7 @@ class Reader:
             return
         prompt = cc.prompt_of(record)
         if prompt and prompt.how == "shell":
-            if not OWN_PROMPT.match(prompt.text) and not runs_own_script(prompt.text):
+            if not runs_own_script(prompt.text):
                 yield Item("command", prompt.text.removeprefix("! "), prompt.how)
         elif prompt:
             if not OWN_PROMPT.match(prompt.text):
@@ -871,7 +850,7 @@ class Reader:
         if text.startswith("<bash-std"):
             parent = self.look_up(record)
             asked = cc.prompt_of(parent) if parent else None
-            output = cc.unescaped("\n".join(part for _, part in cc.SHELL_OUTPUT.findall(text) if part))
+            output = cc.shell_output(text)
             if not OWN_REPORT.match(output):
                 yield Item("output", output, asked.text if asked else "")
         elif "<task-notification>" in text and not record.meta and record.kind in ("user", "attachment"):
@@ -896,11 +875,9 @@ class Reader:
         """What the client saved of a long output, empty where it did not or it is gone."""
         named = cc.string(cc.mapping(output.detail).get("persistedOutputPath"))
         named += output.text[:1_000] if output.text.startswith("<persisted-output>") else ""
-        for found in SAVED.finditer(named.encode("utf-8", "replace")):
-            path = saved_output(self.target.path, found[1].decode(), found[2].decode())
-            if path:
-                with suppress(OSError), open(path, encoding="utf-8", errors="replace", newline="") as file:
-                    return file.read()
+        for path in saved_outputs(self.target.path, named.encode("utf-8", "replace")):
+            with suppress(OSError), open(path, encoding="utf-8", errors="replace", newline="") as file:
+                return file.read()
         return ""
 
     def look_up(self, record: cc.Record) -> Optional[cc.Record]:
@@ -1103,10 +1080,7 @@ def search_target(target: Target, search: Search, tally: Tally) -> None:
     """Search one transcript. A file that cannot be read is counted."""
     try:
         size = os.path.getsize(target.path)
-        if search.split and size >= SPLIT_BYTES:
-            search_in_two(target, search, tally, size)
-        else:
-            search_alone(target, search, tally, size)
+        (search_in_two if search.split and size >= SPLIT_BYTES else search_alone)(target, search, tally, size)
     except (OSError, cc.Refusal):
         tally.unreadable += 1
     else:
@@ -1224,10 +1198,9 @@ def search_targets(targets: list[Target], search: Search) -> Tally:
 
 def size_of(path: str) -> int:
     """Size of a file, 0 where it is gone."""
-    try:
+    with suppress(OSError):
         return os.path.getsize(path)
-    except OSError:
-        return 0
+    return 0
 
 
 def search_in_turn(targets: list[Target], search: Search, visible: bool) -> Tally:
@@ -1292,25 +1265,21 @@ def fits(path: str, tree: Optional[str]) -> bool:
     """Whether a transcript is that directory's. The first cwd decides where it lies inside; else the card is asked."""
     if tree is None:
         return True
-    first = FIRST_CWD.search(head_of(path))
-    own = os.path.normcase(cc.normalized(os.path.realpath(tree)))
-    folder = os.path.basename(os.path.dirname(path))
-    if first and folder == cc.folder_name(tree):
-        seen = os.path.normcase(cc.normalized(cc.parse_string(first[1])))
-        if seen == own or seen.startswith(own.rstrip(os.sep) + os.sep):
+    named_so = os.path.basename(os.path.dirname(path)) == cc.folder_name(tree)
+    if named_so and (first := FIRST_CWD.search(head_of(path))):
+        own, seen = (os.path.normcase(cc.normalized(place)) for place in (os.path.realpath(tree), cc.parse_string(first[1])))
+        if f"{seen}{os.sep}".startswith(own.rstrip(os.sep) + os.sep):
             return True
     card = cc.read_card(path)
-    return folder == cc.folder_name(tree) if card is None else cc.belongs(card, tree)  # what cannot be read is counted, not passed over
+    return named_so if card is None else cc.belongs(card, tree)  # what cannot be read is counted, not passed over
 
 
 @lru_cache(maxsize=4)
 def head_of(path: str) -> bytes:
     """The first bytes of a file, none where it cannot be read."""
-    try:
-        with open(path, "rb", buffering=0) as file:
-            return file.read(HEAD_BYTES)
-    except OSError:
-        return b""
+    with suppress(OSError), open(path, "rb", buffering=0) as file:
+        return file.read(HEAD_BYTES)
+    return b""
 
 
 def sidechain_card(path: str) -> Optional[str]:
@@ -1581,20 +1550,19 @@ def no_hit(options: argparse.Namespace, search: Search, report: Report, targets:
 
 
 PATTERN_LIKE = r"\.[*+]|\\[bBdDsSwW.()\[]|\][*+?{]|^\^\w|\w\$$|\(\?|\w\|\w"
-GLOB_LIKE = r"\S*\*\S*"
+GLOB_LIKE = r"\A\S*\*\S*\Z"
 PATTERN_CHARS = 120  # longer text is a pasted one, not a pattern
 
 
 def pattern_hint(options: argparse.Namespace) -> str:
     """That words which nowhere occur look like a pattern, and the option that reads them as one; empty where they do not."""
-    if options.mode != "keyword" or len(options.query) > PATTERN_CHARS or "\n" in options.query:
-        return ""
-    import shlex
+    if options.mode == "keyword" and len(options.query) <= PATTERN_CHARS and "\n" not in options.query:
+        import shlex
 
-    option, kind = ("--regexp", "regular expression") if re.search(PATTERN_LIKE, options.query) else ("--glob", "pattern")
-    if option == "--glob" and not re.fullmatch(GLOB_LIKE, options.query):
-        return ""
-    return f" Words are looked for as they stand; as a {kind} they are searched with {option} {shlex.quote(options.query)}"
+        for option, kind, looks in (("--regexp", "regular expression", PATTERN_LIKE), ("--glob", "pattern", GLOB_LIKE)):
+            if re.search(looks, options.query):
+                return f" Words are looked for as they stand; as a {kind} they are searched with {option} {shlex.quote(options.query)}"
+    return ""
 
 
 def nothing_kept(options: argparse.Namespace) -> str:
@@ -1747,14 +1715,12 @@ def newest_first(paths: list[str]) -> Iterator[cc.Card]:
 
 def last_time(path: str) -> float:
     """The last time that stands in a transcript, in seconds; for ever where none stands near its end."""
-    try:
-        with open(path, "rb", buffering=0) as file:
-            file.seek(max(os.fstat(file.fileno()).st_size - TAIL_BYTES, 0))
-            found = re.match(LAST_TIME, file.read())
-    except OSError:
-        return float("inf")
-    when = cc.seconds(found[1].decode("utf-8", "replace")) if found else None
-    return float("inf") if when is None else when
+    with suppress(OSError), open(path, "rb", buffering=0) as file:
+        file.seek(max(size_of(path) - TAIL_BYTES, 0))
+        found = re.match(LAST_TIME, file.read())
+        when = cc.seconds(found[1].decode("utf-8", "replace")) if found else None
+        return float("inf") if when is None else when
+    return float("inf")
 
 
 def session_line(card: cc.Card, report: Report) -> str:
