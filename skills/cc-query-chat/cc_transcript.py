@@ -1091,6 +1091,12 @@ def shell_output(text: str) -> str:
     return printed.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"').replace("&#39;", "'").replace("&amp;", "&")
 
 
+def notice_call(text: str) -> str:
+    """Id of the call in the background whose end a notice tells, empty where it names none."""
+    named = re.search(r"<tool-use-id>(.*?)</tool-use-id>", text)
+    return named[1] if named else ""
+
+
 class JoinedCall(NamedTuple):
     """A call with the record it stands in, and its result, None where it never came back."""
 
@@ -2107,6 +2113,12 @@ def parse_arguments(parser: Parser, argv: list[str]) -> argparse.Namespace:
     if arguments.args_stdin:
         arguments.max_chars = min(arguments.max_chars, CLIENT_LIMIT)
     return arguments
+
+
+def lowered_bound(options: argparse.Namespace) -> str:
+    """What a report says of a bound that was lowered, empty where it was not."""
+    lowered = options.asked_chars > options.max_chars
+    return f" The bound of {options.asked_chars} was lowered to {options.max_chars}: the client cuts longer output." if lowered else ""
 
 
 LEADING_OPTION = r"\s*(-h|--[A-Za-z][\w-]*)(?:=(\"[^\"]*\"|'[^']*'|\S*))?(?=\s|$)"

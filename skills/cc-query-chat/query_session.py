@@ -692,7 +692,6 @@ OWN_COMMAND = (  # one of these scripts run, by python or as a command's first w
 )
 OWN_PROMPT = re.compile(r"/(?:cc-carryover:)?cc-(?:compact|query-chat|fork)\b")
 OWN_REPORT = re.compile(r"\s*<(?:chat-query|compacted-session-chain|forked-session)\b")
-NOTICE_CALL = re.compile(r"<tool-use-id>(.*?)</tool-use-id>")
 NUMBERED = re.compile(r" *\d+[→\t]")
 
 
@@ -854,8 +853,8 @@ class Reader:
             if not OWN_REPORT.match(output):
                 yield Item("output", output, asked.text if asked else "")
         elif "<task-notification>" in text and not record.meta and record.kind in ("user", "attachment"):
-            named = NOTICE_CALL.search(text)
-            call = self.call(record, named[1]) if named else None
+            named = cc.notice_call(text)
+            call = self.call(record, named) if named else None
             yield Item("output", text, describe(call) if call else "background task")
 
     def output_item(self, record: cc.Record, result: cc.Result) -> Iterator[Item]:
@@ -1347,8 +1346,7 @@ class Report:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.quote = cc.Quoter(options.show_secrets)
-        lowered = f" The bound of {options.asked_chars} was lowered to {options.max_chars}: the client cuts longer output."
-        self.head = self.element("notice", {}, self.quote.text(NOTICE + (lowered if options.asked_chars > options.max_chars else "")))
+        self.head = self.element("notice", {}, self.quote.text(NOTICE + cc.lowered_bound(options)))
 
     def element(self, name: str, given: dict[str, object], content: str) -> str:
         """An element on a line of its own, with content that is escaped already."""
