@@ -491,7 +491,7 @@ class Sieve:
 
     def take_letter(self, letter: str, literal: str) -> bool:
         """One letter of a word without plain characters. Returns whether all its spellings are known."""
-        spellings = () if "\ud800" <= letter <= "\udfff" else spellings_of(letter)  # such is a byte of the command line that is no UTF-8
+        spellings = spellings_of(letter)
         if spellings:
             self.pieces.append(next(piece for piece in re.findall(r"[^\s\"\\/<>&']+", literal) if letter in piece))
             self.codes.update(spellings)
@@ -522,19 +522,16 @@ class Sieve:
 
 def unescape(found: re.Match[str]) -> str:
     """A run of \\u escapes as characters; an escaped backslash stays."""
-    if not found[1]:
-        return found[0]
-    units = b"".join(int(unit, 16).to_bytes(2, "big") for unit in found[1][2:].split("\\u"))
-    return units.decode("utf-16-be", "replace")
+    return bytes.fromhex(found[1].replace("\\u", "")).decode("utf-16-be", "replace") if found[1] else found[0]
 
 
 @lru_cache(maxsize=256)
 def spellings_of(letter: str) -> tuple[int, ...]:
     """Codes of the characters that can stand for a folded letter, () where it is made of several or none of them is plain.
 
-    Not known: letters with marks (they can be spelled in parts), and marks.
+    Not known: letters with marks (they can be spelled in parts), marks, and surrogates (bytes of the command line that are no UTF-8).
     """
-    if letter.isascii() or unicodedata.combining(letter) or unicodedata.normalize("NFD", letter) != letter:
+    if letter.isascii() or "\ud800" <= letter <= "\udfff" or unicodedata.combining(letter) or unicodedata.normalize("NFD", letter) != letter:
         return ()
     code = ord(letter)
     ranges = [range(0x80, 0x3000), range(0xA640, 0xAC00), range(0xF900, 0xFB50)] if code < 0xAC00 else [range(code - 0x100, code + 0x100)]
@@ -1226,9 +1223,11 @@ CHAIN_SIDE = re.compile(rb'"isSidechain":(true|false)')
 
 def find_targets(options: argparse.Namespace) -> tuple[list[Target], Optional[cc.Found]]:
     """The transcripts that the command line asks for, and the session where it names one. Raises Refusal where there is none of that name."""
-    if options.ref or options.id or options.title or options.file or options.latest:
+    if options.ref or options.latest or any(named is not None for named in (options.id, options.title, options.file)):
         found = cc.find_session(options)
-        return [Target(found.path), *(agents_of(found.path) if options.subagents else [])], found
+        target = Target(found.path)
+        beside = (agent for agent in agents_in(os.path.dirname(found.path)) if agent.parent == target.session)
+        return [target, *((*own_agents(target), *beside) if options.subagents else ())], found
     directory = cc.project_directory(options.project)
     barred = tuple(cc.session_id(name) for name in (*options.exclude, cc.own_session() or "") if name)
     return [target for target in all_targets(directory, options) if not target.session.lower().startswith(barred)], None
@@ -1253,11 +1252,10 @@ def folder_targets(folder: str, tree: Optional[str], subagents: bool) -> Iterato
             continue
         if side is None:
             yield Target(path)
-            yield from agents_of(path) if subagents else ()
+            yield from own_agents(Target(path)) if subagents else ()
         elif subagents:
-            yield Target(path, side, os.path.splitext(os.path.basename(path))[0])
-    if subagents:
-        yield from (Target(path, first_session(path), name) for path, name in agent_files(folder, False) if fits(path, tree))
+            yield Target(path, side, Target(path).session)
+    yield from (agent for agent in agents_in(folder) if fits(agent.path, tree)) if subagents else ()
 
 
 def fits(path: str, tree: Optional[str]) -> bool:
@@ -1296,20 +1294,19 @@ def first_session(path: str) -> str:
     return next(filter(None, named), "")
 
 
-def agent_files(folder: str, deep: bool) -> Iterator[tuple[str, str]]:
-    """(path, name) of the sub-agents' transcripts in a folder, and in those below where `deep`."""
+def agents_in(folder: str, parent: str = "") -> Iterator[Target]:
+    """The sub-agents' transcripts in a folder, and of one `parent` in those below; without it those that old clients put beside sessions."""
     for place, folders, names in os.walk(folder):
-        folders[:] = sorted(folders) if deep else []
+        folders[:] = sorted(folders) if parent else []
         for name in sorted(names):
             if name.startswith("agent-") and name.endswith(".jsonl"):
-                yield os.path.join(place, name), name[: -len(".jsonl")]
+                path = os.path.join(place, name)
+                yield Target(path, parent or first_session(path), name[: -len(".jsonl")])
 
 
-def agents_of(path: str) -> list[Target]:
-    """The transcripts of a session's sub-agents: in its own folder, or beside it, as old clients put them."""
-    stem, _ = os.path.splitext(path)
-    beside = ((other, name) for other, name in agent_files(os.path.dirname(path), False) if first_session(other) == os.path.basename(stem))
-    return [Target(other, os.path.basename(stem), name) for other, name in (*agent_files(os.path.join(stem, "subagents"), True), *beside)]
+def own_agents(target: Target) -> Iterator[Target]:
+    """The transcripts of a session's sub-agents in its own folder."""
+    return agents_in(os.path.join(os.path.splitext(target.path)[0], "subagents"), target.session)
 
 
 # -------------------------------------------------------------------------------------------------------------- report
