@@ -506,6 +506,12 @@ def test_all_sessions_of_the_project_but_the_own_one(monkeypatch: pytest.MonkeyP
     assert len(matches(ask(*project, "zircon", "--all-projects"))) == 3
 
 
+def test_a_pattern_that_matches_nothing_but_emptiness_shows_the_first_such_place(ask: Ask, tmp_path: Path) -> None:
+    path = write(tmp_path / "s.jsonl", said(1, None, f"the beginning {'word ' * 800}the end"))
+    (match,) = matches(ask("--file", path, "--regexp", "q*", "--truncate", "120"))
+    assert match.startswith("the beginning word") and match.endswith("characters …]")
+
+
 @pytest.mark.parametrize("option", ["--id", "--title", "--file", "--chat"])
 def test_a_session_that_is_named_with_nothing_is_not_all_of_them(ask: Ask, orchard: Callable[..., Path], option: str) -> None:
     orchard("11111111-0000-4000-8000-000000000001", said(1, None, "zircon"))
