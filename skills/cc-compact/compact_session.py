@@ -565,10 +565,7 @@ def choose(exchanges: list[cc.Exchange], weights: dict[int, float], first: int, 
 
 def final_answer(exchanges: list[cc.Exchange]) -> tuple[Optional[cc.Exchange], str]:
     """The agent's last message and the exchange it stands in."""
-    for exchange in reversed(exchanges):
-        if exchange.replies:
-            return exchange, exchange.replies[-1].text
-    return None, ""
+    return next(((exchange, exchange.replies[-1].text) for exchange in reversed(exchanges) if exchange.replies), (None, ""))
 
 
 def how_it_ended(conversation: cc.Conversation) -> str:
@@ -991,8 +988,7 @@ COMMAND_CHARS = 400  # a longer command is left out: cut, it would not run
 def detail_command(named: str, turns: str) -> str:
     """The command that shows what the report of a session left out: cc-query-chat's, spelled as the SKILL.md's rule lets it run;
     this script's own where its folder was copied alone."""
-    own = os.path.dirname(os.path.abspath(__file__))
-    search = os.path.join(own, "..", "cc-query-chat", "query_session.py")
+    search = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cc-query-chat", "query_session.py")
     if os.path.isfile(search):
         return f"python3 {cc.in_quotes(search)} {named} {turns}"
     return f'python3 {cc.in_quotes(os.path.abspath(__file__))} {named} --max-chars 29000 --first 40 --middle 40 --last 40'
@@ -1036,7 +1032,7 @@ def level_xml(level: Level, depth: int, room: int, options: argparse.Namespace, 
 
     Of an ancestor nothing has to be shown; of the session asked for the first and the last prompts have to.
     """
-    role = "requested" if depth == 0 else "ancestor"
+    role = "ancestor" if depth else "requested"
     head = quote.attributes({"depth": depth, "role": role, "id": level.conversation.transcript.id, "title": level.title})
     left = room - cc.utf16_length(head) - len("<session></session>\n\n")
     if depth and left < LEDGER_UNITS:
