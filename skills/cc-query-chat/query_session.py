@@ -795,9 +795,8 @@ class Reader:
 
     def records(self, offsets: Offsets, end: int = sys.maxsize) -> Iterator[cc.Record]:
         """The records of the lines at these offsets, or of all before `end`, in file order."""
-        for record in cc.merged(self.transcript.records, self.transcript.loose):
-            if record.offset < end if offsets is None else record.offset in offsets:
-                yield record
+        every = cc.merged(self.transcript.records, self.transcript.loose)
+        return (record for record in every if (record.offset < end if offsets is None else record.offset in offsets))
 
     def items(self, record: cc.Record) -> Iterator[Item]:
         """What one record holds."""
@@ -885,10 +884,7 @@ class Reader:
     def call(self, record: cc.Record, identifier: str) -> Optional[cc.Call]:
         """The call with this id, mostly in the record's parent."""
         parent = self.look_up(record)
-        for call in parent.calls() if parent else ():
-            if call.id == identifier:
-                return call
-        found = self.calls.get(identifier)
+        found = next((call for call in (parent.calls() if parent else ()) if call.id == identifier), None) or self.calls.get(identifier)
         self.unsure |= found is None and self.start > 0
         return found
 
