@@ -506,6 +506,19 @@ def test_all_sessions_of_the_project_but_the_own_one(monkeypatch: pytest.MonkeyP
     assert len(matches(ask(*project, "zircon", "--all-projects"))) == 3
 
 
+def test_a_pattern_that_matches_nothing_but_emptiness_shows_the_first_such_place(ask: Ask, tmp_path: Path) -> None:
+    path = write(tmp_path / "s.jsonl", said(1, None, f"the beginning {'word ' * 800}the end"))
+    (match,) = matches(ask("--file", path, "--regexp", "q*", "--truncate", "120"))
+    assert match.startswith("the beginning word") and match.endswith("characters …]")
+
+
+@pytest.mark.parametrize("option", ["--id", "--title", "--file", "--chat"])
+def test_a_session_that_is_named_with_nothing_is_not_all_of_them(ask: Ask, orchard: Callable[..., Path], option: str) -> None:
+    orchard("11111111-0000-4000-8000-000000000001", said(1, None, "zircon"))
+    with pytest.raises(cc.Refusal):
+        ask("--project", "/home/ada/orchard", f"{option}=", "zircon")
+
+
 def test_directories_that_share_a_folder(ask: Ask, config: Path) -> None:
     shutil.copytree(CASES / "03-encoding-collision/projects", config / "projects")
     report = ask("--project", "/home/ada/app_x", "alpha")
@@ -521,6 +534,7 @@ def test_sub_agents_only_when_asked_for(ask: Ask, config: Path) -> None:
     found = {(result.get("session"), result.get("agent"), result.get("state")) for result in report.iter("result")}
     parent = "10aaaaaa-0000-4000-8000-000000000001"
     assert found == {(parent, "agent-a9f8e7d", "subagent"), (parent, "agent-a1b2c3d", "subagent")}
+    assert report.get("bytes") == "4967"  # 2143 + 965 + 895 + 964: each file once, also the one that lies beside its session
     assert ask("--chat", "10aaaaaa-0000-4000-8000-000000000001", '"sub-agent finding"', "--subagents").get("matched") == "2"
 
 

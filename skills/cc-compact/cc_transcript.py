@@ -1040,9 +1040,10 @@ def local_command(record: Record) -> str:
     return command_line("".join(record.texts()))
 
 
-def unescaped(text: str) -> str:
-    """Shell output as it was: the client stores it XML-escaped once."""
-    return text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"').replace("&#39;", "'").replace("&amp;", "&")
+def shell_output(text: str) -> str:
+    """What a command of the person's own printed, from the text of its record: the client stores it XML-escaped once."""
+    printed = "\n".join(part for _, part in SHELL_OUTPUT.findall(text) if part)
+    return printed.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"').replace("&#39;", "'").replace("&amp;", "&")
 
 
 class JoinedCall(NamedTuple):
@@ -1523,7 +1524,7 @@ def note_harness_record(conversation: Conversation, exchange: Optional[Exchange]
     elif "<task-notification>" in text and not record.meta:
         exchange.notices.append(text)
     elif text.startswith("<bash-std"):
-        exchange.shell_output = unescaped("\n".join(part for _, part in SHELL_OUTPUT.findall(text) if part))
+        exchange.shell_output = shell_output(text)
 
 
 # --------------------------------------------------------------------------------------------------------------- report
@@ -1963,6 +1964,12 @@ def parse_arguments(parser: Parser, argv: list[str]) -> argparse.Namespace:
     if arguments.args_stdin:
         arguments.max_chars = min(arguments.max_chars, CLIENT_LIMIT)
     return arguments
+
+
+def lowered_bound(options: argparse.Namespace) -> str:
+    """What a report says of a bound that was lowered, empty where it was not."""
+    lowered = options.asked_chars > options.max_chars
+    return f" The bound of {options.asked_chars} was lowered to {options.max_chars}: the client cuts longer output." if lowered else ""
 
 
 LEADING_OPTION = r"\s*(-h|--[A-Za-z][\w-]*)(?:=(\"[^\"]*\"|'[^']*'|\S*))?(?=\s|$)"

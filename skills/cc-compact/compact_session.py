@@ -21,6 +21,7 @@ import os
 import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple, Optional
 
@@ -226,7 +227,7 @@ def answers_given(detail: dict[str, object]) -> str:
     return "; ".join(filter(None, [*parts, cc.string(detail.get("response"))]))
 
 
-WAITING = {"AskUserQuestion": "question-without-answer", "ExitPlanMode": "plan-without-answer"}  # calls that wait for the person
+WAITING = {"AskUserQuestion": "question", "ExitPlanMode": "plan"}  # calls that wait for the person, and what they put to them
 
 
 def decisions(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Entry]:
@@ -235,9 +236,9 @@ def decisions(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Entry]:
     for exchange, joined in calls:
         name, result = joined.call.name, joined.result
         if result is None and exchange is calls[-1][0] and name in WAITING and not exchange.interrupted:
-            kind, asked = WAITING[name], joined.call.argument("plan") or asked_questions(joined.call)
-            found.append(Entry({"kind": kind}, asked, exchange.n))
-        if result is None or not (name in ("AskUserQuestion", "ExitPlanMode") or joined.denied):
+            asked = joined.call.argument("plan") or asked_questions(joined.call)
+            found.append(Entry({"kind": f"{WAITING[name]}-without-answer"}, asked, exchange.n))
+        if result is None or not (name in WAITING or joined.denied):
             continue
         output = result.read()
         if joined.denied:
@@ -253,7 +254,7 @@ def decisions(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Entry]:
             detail = cc.mapping(output.detail)
             away = detail.get("afkTimeoutMs") or output.text == "The user did not answer the questions."  # then the agent went on alone
             said = asked_questions(joined.call) if away else answers_given(detail) or output.text
-            found.append(Entry({"kind": WAITING[name] if away else "answer"}, said, exchange.n))
+            found.append(Entry({"kind": "question-without-answer" if away else "answer"}, said, exchange.n))
         else:
             told = re.search(r"\n## Approved Plan[^\n]*:\n(.*)", output.text, re.S)  # as the person left it
             plan = cc.string(cc.mapping(output.detail).get("plan")) or (told[1] if told else joined.call.argument("plan"))
@@ -480,11 +481,8 @@ def asked_questions(call: cc.Call) -> str:
 
 def describe_call(call: cc.Call) -> str:
     """A call in one line: its name and the argument that tells most."""
-    argument = call.argument(*TELLING_ARGUMENTS) or asked_questions(call)
-    if not argument and isinstance(call.input, str):
-        argument = call.input
-    elif not argument:
-        argument = next((value for value in cc.mapping(call.input).values() if isinstance(value, str)), "")
+    values = (call.input, *cc.mapping(call.input).values())
+    argument = call.argument(*TELLING_ARGUMENTS) or asked_questions(call) or next((value for value in values if isinstance(value, str)), "")
     return f"{call.name}: {argument}" if argument else call.name
 
 
@@ -548,12 +546,6 @@ MUCH_CHANGED = 20  # changed lines that weigh as much as one point; a rule weigh
 DECIDED = {"refused": 2.0, "plan-refused": 2.0, "answer": 1.0, "plan-approved": 1.0}  # what a decision of the person weighs
 
 
-def weight(exchange: cc.Exchange, cue_strength: int, decided: float, changed_lines: int) -> float:
-    """How much an exchange matters between the first and the last ones."""
-    decided = 2.0 if exchange.interrupted else decided
-    return cue_strength + decided + (exchange.prompt.how == "queued") + min(changed_lines / MUCH_CHANGED, 3.5)
-
-
 def carries_on(exchange: cc.Exchange) -> bool:
     """Whether the person asked for nothing but such a report as this one."""
     return exchange.prompt.how == "command" and exchange.prompt.text.partition(" ")[0].endswith("cc-compact")
@@ -584,10 +576,7 @@ def evenly(count: int) -> list[float]:
 
 def final_answer(exchanges: list[cc.Exchange]) -> tuple[Optional[cc.Exchange], str]:
     """The agent's last message and the exchange it stands in."""
-    for exchange in reversed(exchanges):
-        if exchange.replies:
-            return exchange, exchange.replies[-1].text
-    return None, ""
+    return next(((exchange, exchange.replies[-1].text) for exchange in reversed(exchanges) if exchange.replies), (None, ""))
 
 
 def how_it_ended(conversation: cc.Conversation) -> str:
@@ -602,8 +591,7 @@ def how_it_ended(conversation: cc.Conversation) -> str:
         return "with an API error"
     unanswered = [joined for joined in exchange.calls if joined.result is None]
     if unanswered and unanswered[-1].call.name in WAITING:
-        what = "a question" if unanswered[-1].call.name == "AskUserQuestion" else "a plan"
-        return f"awaiting the user's answer to {what}"
+        return f"awaiting the user's answer to a {WAITING[unanswered[-1].call.name]}"
     if unanswered:
         return f"in the middle of a call without a result ({describe_call(unanswered[-1].call)})"
     if exchange.prompt.how == "shell":
@@ -621,10 +609,8 @@ def how_it_ended(conversation: cc.Conversation) -> str:
 class Level(NamedTuple):
     """One session of the chain, read and understood."""
 
-    path: str
+    found: cc.Found
     title: str
-    note: str
-    others: list[str]
     conversation: cc.Conversation
     facts: Facts
 
@@ -644,15 +630,17 @@ class Layout:
         }
         self.cues = {n: cue(line) for n, line in self.lines.items()}
         decided = {entry.n: DECIDED.get(str(entry.attributes["kind"]), 0.0) for entry in level.facts.decisions}
-        self.weights = {
-            n: weight(exchange, self.cues[n].strength + (len(self.lines[n]) > MUCH_SAID), decided.get(n, 0.0), level.facts.changes.get(n, 0))
-            for exchange in self.exchanges
-            for n in (exchange.n,)
-        }
+        self.weights = {exchange.n: self.weight(exchange, decided.get(exchange.n, 0.0)) for exchange in self.exchanges}
         spoken = [exchange for exchange in self.exchanges if exchange.n] or self.exchanges
         self.choice = choose(spoken, self.weights, options.first, options.middle, options.last)
         asked = [exchange for exchange in spoken if not carries_on(exchange)]
         self.needed = [*(asked[:1] if options.first else []), *self.choice.last[-3:]]  # the intent, and most of what comes next
+
+    def weight(self, exchange: cc.Exchange, decided: float) -> float:
+        """How much an exchange matters between the first and the last ones; `decided` is what its decisions weigh."""
+        steers = self.cues[exchange.n].strength + (len(self.lines[exchange.n]) > MUCH_SAID)
+        decided = 2.0 if exchange.interrupted else decided
+        return steers + decided + (exchange.prompt.how == "queued") + min(self.facts.changes.get(exchange.n, 0) / MUCH_CHANGED, 3.5)
 
     def own_words(self, text: str, most: int) -> str:
         """A prompt with the long texts that were pasted into it told in brief, where it has more than `most` characters: its own
@@ -675,12 +663,12 @@ class Layout:
             self.exchange_section("pivotal", self.choice.pivotal, 0.5),
             self.exchange_section("last", self.choice.last, 1),
             self.final_section(),
-            self.entries("decisions", "decision", facts.decisions, 12, len(facts.decisions), (36, 90, options.maxlen)),
-            self.entries("open-tasks", "task", facts.tasks, 5, len(facts.tasks), (30, 60, LINE_CHARS), {"done": facts.tasks_done or None}),
+            self.entries("decisions", "decision", facts.decisions, 12, (36, 90, options.maxlen)),
+            self.entries("open-tasks", "task", facts.tasks, 5, (30, 60, LINE_CHARS), done=facts.tasks_done),
             self.file_section(),
-            self.entries("outcomes", "outcome", facts.outcomes, 6, len(facts.outcomes), (40, 70, LINE_CHARS)),
-            self.entries("subagents", "subagent", facts.subagents, 8, len(facts.subagents), (48, 140, options.maxlen)),
-            self.entries("problems", "problem", facts.problems, 3, facts.failing, (60, 140, options.maxlen)),
+            self.entries("outcomes", "outcome", facts.outcomes, 6, (40, 70, LINE_CHARS)),
+            self.entries("subagents", "subagent", facts.subagents, 8, (48, 140, options.maxlen)),
+            self.entries("problems", "problem", facts.problems, 3, (60, 140, options.maxlen), left_out=facts.failing - len(facts.problems)),
             self.compaction_section(),
             self.timeline_section(),
             self.call_section(),
@@ -718,7 +706,7 @@ class Layout:
             ended,
             project,
             when,
-            cc.element("file", "", quote.line(os.path.abspath(self.level.path), 400)),
+            cc.element("file", "", quote.line(os.path.abspath(self.level.found.path), 400)),
             self.other_branch(),
             others,
             self.choice_lines(),
@@ -731,31 +719,29 @@ class Layout:
         if not newer:
             return ""
         rows = sum(record.line > end for record in self.conversation.abandoned)
-        return cc.element(
-            "other-branch", self.quote.attributes({"rows": rows, "ts": clock(newer[-1][0].timestamp)}), self.quote.line(newer[-1][1].text, LINE_CHARS)
-        )
+        record, prompt = newer[-1]
+        head = self.quote.attributes({"rows": rows, "ts": clock(record.timestamp)})
+        return cc.element("other-branch", head, self.quote.line(prompt.text, LINE_CHARS))
 
     def choice_lines(self) -> str:
         """How the session was chosen and which others it might have been."""
-        return (cc.element("chosen", "", self.quote.line(self.level.note, LINE_CHARS)) if self.level.note else "") + (
-            cc.element("other-matches", "", self.quote.line(", ".join(self.level.others), 800)) if self.level.others else ""
-        )
+        _, others, note = self.level.found
+        chosen = cc.element("chosen", "", self.quote.line(note, LINE_CHARS)) if note else ""
+        return chosen + (cc.element("other-matches", "", self.quote.line(", ".join(others), 800)) if others else "")
 
     def counts(self, records: list[cc.Record]) -> dict[str, object]:
         """What there is how many of; nothing is said of what there is none of."""
-        answers = {record.message_id or record.uuid for record in records if record.kind == "assistant" and not cc.is_synthetic(record)}
-        models = dict.fromkeys(record.model for record in records if record.kind == "assistant" and record.model and not cc.is_synthetic(record))
-        abandoned = [record for record in self.conversation.abandoned if cc.prompt_of(record)]
+        answers = [record for record in records if record.kind == "assistant" and not cc.is_synthetic(record)]
         return {
             "prompts": sum(exchange.n > 0 for exchange in self.exchanges),
-            "answers": len(answers),
+            "answers": len({record.message_id or record.uuid for record in answers}),
             "calls": sum(len(exchange.calls) for exchange in self.exchanges),
             "commands": len(self.conversation.commands) or None,
             "compactions": self.conversation.compactions or None,
-            "rewound-prompts": len(abandoned) or None,
+            "rewound-prompts": sum(cc.prompt_of(record) is not None for record in self.conversation.abandoned) or None,
             "api-errors": sum(exchange.errors for exchange in self.exchanges) or None,
             "damaged-lines": self.conversation.transcript.damaged or None,
-            "models": ", ".join(models),
+            "models": ", ".join(dict.fromkeys(record.model for record in answers if record.model)),
         }
 
     def cost_line(self, last: Optional[float]) -> str:
@@ -765,20 +751,16 @@ class Layout:
         if not used:
             return ""
         cold = last is None or self.now - last > 3600
-        return cc.element(
-            "cost", self.quote.attributes({"context-tokens": used.context + used.output, "cache": "cold" if cold else "may be warm"}), ""
-        )
+        given: dict[str, object] = {"context-tokens": used.context + used.output, "cache": "cold" if cold else "may be warm"}
+        return cc.element("cost", self.quote.attributes(given), "")
 
     def exchange_section(self, name: str, exchanges: list[cc.Exchange], claim: float) -> cc.Section:
         """A group of exchanges; the very first prompt and the last three stay whatever lies between."""
-        total = len(exchanges)
-        ranks = {"first": [float(at) for at in range(total)], "last": [float(total - 1 - at) for at in range(total)]}.get(name) or [
-            10 - self.weights[exchange.n] for exchange in exchanges
-        ]
-        items = [
-            cc.Item(rank - 100 if exchange in self.needed else rank, self.render_exchange(exchange)) for rank, exchange in zip(ranks, exchanges)
-        ]
-        return cc.Section("exchanges", self.quote.attributes({"section": name}), items, claim, (40, 50, self.options.maxlen), total)
+        items = []
+        for at, exchange in enumerate(exchanges):
+            rank = {"first": at, "pivotal": 10 - self.weights[exchange.n], "last": len(exchanges) - 1 - at}[name]
+            items.append(cc.Item(rank - 100 if exchange in self.needed else rank, self.render_exchange(exchange)))
+        return cc.Section("exchanges", self.quote.attributes({"section": name}), items, claim, (40, 50, self.options.maxlen), len(items))
 
     def render_exchange(self, exchange: cc.Exchange) -> Callable[[int], str]:
         """An exchange with its texts cut at the cap: what was asked, what was answered, which calls were made."""
@@ -829,32 +811,20 @@ class Layout:
     def final_section(self) -> cc.Section:
         """The agent's last message, in full where it fits."""
         exchange, text = final_answer(self.exchanges)
-        items = [cc.Item(-50, self.quote.quotation(text, self.options.max_chars).escaped)] if exchange else []
-        return cc.Section(
-            "final-agent-message",
-            self.quote.attributes({"n": exchange.n, "ts": clock(exchange.last.timestamp)}) if exchange else "",
-            items,
-            2,
-            (60, 300, self.options.max_chars),
-            len(items),
-        )
+        most = self.options.max_chars
+        items = [cc.Item(-50, self.quote.quotation(text, most).escaped)] if exchange else []
+        head = self.quote.attributes({"n": exchange.n, "ts": clock(exchange.last.timestamp)}) if exchange else ""
+        return cc.Section("final-agent-message", head, items, 2, (60, 300, most), len(items))
 
     def entries(
-        self,
-        name: str,
-        tag: str,
-        entries: list[Entry],
-        claim: float,
-        total: int,
-        caps: tuple[int, int, int],
-        attributes: Optional[dict[str, object]] = None,
+        self, name: str, tag: str, entries: list[Entry], claim: float, caps: tuple[int, int, int], left_out: int = 0, done: int = 0
     ) -> cc.Section:
-        """A section of one-line entries, the later ones kept longer (of tasks: the earlier)."""
+        """A section of one-line entries, the later ones kept longer (of tasks: the earlier); there are `left_out` more."""
         backwards = name != "open-tasks"
         items = [cc.Item(len(entries) - at if backwards else at, self.render_entry(tag, entry)) for at, entry in enumerate(entries)]
-        if not items and attributes and any(attributes.values()):
-            items, total = [cc.Item(0, lambda cap: "(none open)")], 0
-        return cc.Section(name, self.quote.attributes(attributes or {}), items, claim, caps, total)
+        if done and not items:
+            items = [cc.Item(0, self.constant("(none open)"))]
+        return cc.Section(name, self.quote.attributes({"done": done or None}), items, claim, caps, len(entries) + left_out)
 
     def render_entry(self, tag: str, entry: Entry) -> Callable[[int], str]:
         """An entry with its text on one line, cut at the cap."""
@@ -955,10 +925,7 @@ def ago(then: Optional[float], now: float) -> str:
 
 def call_counts(exchange: cc.Exchange) -> str:
     """The calls of an exchange by name, such as "Edit 2, Bash 1"."""
-    names: dict[str, int] = {}
-    for joined in exchange.calls:
-        names[joined.call.name] = names.get(joined.call.name, 0) + 1
-    return ", ".join(f"{name} {count}" for name, count in sorted(names.items(), key=lambda pair: -pair[1]))
+    return ", ".join(f"{name} {count}" for name, count in Counter(joined.call.name for joined in exchange.calls).most_common())
 
 
 def moved_place(edits: list[Edits], directory: str, here: str) -> str:
@@ -999,10 +966,8 @@ def parent_session(conversation: cc.Conversation) -> Optional[str]:
             continue
         if not re.search(r"python3?\S*\s+(-\S+\s+)*([\"'][^\"']*|\S*)compact_session\.py", command):
             continue
-        report = re.match(OWN_REPORT, joined.result.read().text.lstrip())
-        named = re.search(OWN_COMMAND, command)
-        if report or named:
-            return report[1] if report else named[1] if named else None
+        if named := re.match(OWN_REPORT, joined.result.read().text.lstrip()) or re.search(OWN_COMMAND, command):
+            return named[1]
     return None
 
 
@@ -1013,7 +978,7 @@ def read_level(found: cc.Found) -> Level:
         damaged = conversation.transcript.damaged
         spoilt = f", in which {damaged} line{'s' * (damaged > 1)} cannot be read" if damaged else ""
         raise cc.Refusal(f"no conversation in this session ({found.path}{spoilt}); name another one by id or title")
-    return Level(found.path, cc.session_title(conversation), found.note, found.others, conversation, gather_facts(conversation))
+    return Level(found, cc.session_title(conversation), conversation, gather_facts(conversation))
 
 
 def read_chain(found: cc.Found, max_depth: int) -> tuple[list[Level], str]:
@@ -1046,8 +1011,7 @@ COMMAND_CHARS = 400  # a longer command is left out: cut, it would not run
 def detail_command(named: str, turns: str) -> str:
     """The command that shows what the report of a session left out: cc-query-chat's, spelled as the SKILL.md's rule lets it run;
     this script's own where its folder was copied alone."""
-    own = os.path.dirname(os.path.abspath(__file__))
-    search = os.path.join(own, "..", "cc-query-chat", SEARCH)
+    search = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cc-query-chat", SEARCH)
     if os.path.isfile(search):
         return f"python3 {cc.in_quotes(search)} {named} {turns}"
     return f'python3 {cc.in_quotes(os.path.abspath(__file__))} {named} --max-chars 29000 --first 40 --middle 40 --last 40'
@@ -1073,8 +1037,9 @@ def omitted(fitted: list[cc.Fitted], level: Level, quote: cc.Quoter, most: int) 
         return ""
     left_out: dict[str, object] = {"shown": "; ".join(parts)} if parts else {"texts-cut": cuts}
     identifier, turns = level.conversation.transcript.id, left or told
-    known = cc.UUID.fullmatch(identifier) and any(os.path.abspath(level.path).startswith(root + os.sep) for root in cc.projects_roots())
-    named = f"--id {identifier}" if known else f"--file {cc.in_quotes(os.path.abspath(level.path))}"
+    path = os.path.abspath(level.found.path)
+    known = cc.UUID.fullmatch(identifier) and any(path.startswith(root + os.sep) for root in cc.projects_roots())
+    named = f"--id {identifier}" if known else f"--file {cc.in_quotes(path)}"
     command = detail_command(named, f"--turn {turns[0]}-{turns[-1]}" if turns else "--list")
     head = quote.attributes({**left_out, "or": "--keyword WORDS" if SEARCH in command else None})
     ledger = cc.element("omitted", head, quote.line(command, COMMAND_CHARS)) + "\n"
@@ -1087,7 +1052,7 @@ def level_xml(level: Level, depth: int, room: int, options: argparse.Namespace, 
 
     Of an ancestor nothing has to be shown; of the session asked for the first and the last prompts have to.
     """
-    role = "requested" if depth == 0 else "ancestor"
+    role = "ancestor" if depth else "requested"
     head = quote.attributes({"depth": depth, "role": role, "id": level.conversation.transcript.id, "title": level.title})
     left = room - cc.utf16_length(head) - len("<session></session>\n\n")
     if depth and left < LEDGER_UNITS:
@@ -1141,8 +1106,7 @@ def report(options: argparse.Namespace) -> str:
     quote = cc.Quoter(options.show_secrets)
     levels, gone = read_chain(cc.find_session(options), options.max_depth)
     vanished = quote.attributes({"ancestor-not-found": cc.shortened(gone, 100) or None})
-    lowered = f" The bound of {options.asked_chars} was lowered to {options.max_chars}: the client cuts longer output."
-    notice = cc.element("notice", "", quote.text(NOTICE + (lowered if options.asked_chars > options.max_chars else ""))) + "\n"
+    notice = cc.element("notice", "", quote.text(NOTICE + cc.lowered_bound(options))) + "\n"
     room = options.max_chars - cc.utf16_length(framed(notice, [], 99, vanished)) - len(str(options.max_chars)) * 2
     parts = chain_xml(levels, room, options, quote)
     return framed(notice, parts, len(levels) - len(parts), vanished)

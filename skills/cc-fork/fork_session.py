@@ -674,7 +674,7 @@ def turns_of(records: list[cc.Record], numbers: dict[str, int]) -> list[Turn]:
 def harness_said(text: str) -> Optional[Said]:
     """What the harness says in the person's role, None where it is only about the client itself."""
     if text.startswith("<bash-std"):
-        output = cc.unescaped("\n".join(part for _, part in cc.SHELL_OUTPUT.findall(text) if part)).strip()
+        output = cc.shell_output(text).strip()
         return Said("Output", output) if output else None
     return None if text.startswith(("<command-", "<local-command-", "Caveat:")) or not text.strip() else Said("Notice", text.strip())
 

@@ -82,10 +82,10 @@ def fold(text: str, sensitive: bool) -> str:
     raw = text.encode("utf-8", "surrogatepass")
     others = raw.translate(None, ASCII).decode("utf-8", "surrogatepass")
     folded = {letter: folded_letter(letter) for letter in set(others)}
-    changed = [letter for letter, other in folded.items() if other != letter]
+    changed = [] if sensitive else [letter for letter, other in folded.items() if other != letter]
     if len(changed) <= MOST_REPLACED and None not in folded.values() and unicodedata.is_normalized("NFC", others):
         text = text if sensitive else raw.lower().decode("utf-8", "surrogatepass")
-        for letter in () if sensitive else changed:
+        for letter in changed:
             text = text.replace(letter, folded[letter] or "")
         return text
     composed = unicodedata.normalize("NFC", text)
@@ -93,24 +93,19 @@ def fold(text: str, sensitive: bool) -> str:
 
 
 def unfold(text: str, at: int, sensitive: bool) -> int:
-    """Where place `at` of the folded text stands in `text` itself."""
+    """Where place `at` of the folded text stands in `text` itself: behind the longest head that folds to no more."""
     if text.isascii():
         return at
-    done = 0
-    for piece in re.finditer(r"[^\n]*\n?", text):  # nothing is composed across a line break, so lines fold by themselves
-        length = len(fold(piece[0], sensitive))
-        if at < done + length:
-            return piece.start() + unfold_line(piece[0], at - done, sensitive)
-        done += length
-    return len(text)
-
-
-def unfold_line(line: str, at: int, sensitive: bool) -> int:
-    """The same within one line: the longest head that folds to at most `at` characters (folded lengths never fall)."""
-    low, high = 0, len(line)
+    start = 0
+    for line in text.splitlines(True):  # nothing is composed across a line break, so lines fold by themselves
+        length = len(fold(line, sensitive))
+        if at <= length:
+            break
+        start, at = start + len(line), at - length
+    low, high = start, start + len(line)
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if len(fold(line[:middle], sensitive)) <= at else (low, middle - 1)
+        low, high = (middle, high) if len(fold(text[start:middle], sensitive)) <= at else (low, middle - 1)
     return low
 
 
@@ -346,17 +341,13 @@ class Pattern(Matcher):
 
     def find(self, pattern: re.Pattern[str], text: str) -> Optional[Match]:
         """Where it first matches more than nothing, and how often it does."""
-        if self.shortest and pattern is self.pattern:  # counted by re itself, which takes half the time
-            begin = pattern.search(text)
-            hits = pattern.subn("", text, MOST_HITS)[1] if begin else 0
-            return Match(1, hits, begin.start(), (1, hits)) if begin else None
-        first, hits = None, 0
-        for found in pattern.finditer(text):
-            first = first if first and first[1] > first[0] else found.span()
-            hits += found.end() > found.start()
-            if hits == MOST_HITS:
-                break
-        return Match(1, hits, first[0], (1, hits)) if first else None
+        first = pattern.search(text)
+        if first and not self.shortest:
+            telling = list(itertools.islice((found for found in pattern.finditer(text) if found[0]), MOST_HITS))
+            first, hits = next(iter(telling), first), len(telling)
+        elif first:
+            hits = pattern.subn("", text, MOST_HITS)[1]  # counted by re itself, which takes half the time
+        return Match(1, hits, first.start(), (1, hits)) if first else None
 
 
 def fold_pattern(text: str) -> str:
@@ -388,15 +379,11 @@ def asked_by(text: str, flags: int) -> tuple[Optional[list[str]], int]:
 def required(nodes: list[Any]) -> Optional[list[str]]:
     """The best of what the parts of a sequence ask for: the alternatives whose shortest text is the longest."""
     choices: list[list[str]] = []
-    run = ""
-    for operation, argument in [*nodes, (None, None)]:
-        if str(operation) == "LITERAL":
-            run += chr(argument)
-            continue
-        choices += [[run]] if run else []
-        run = ""
-        inner = required_inside(str(operation), argument)
-        choices += [inner] if inner else []
+    for plain, group in itertools.groupby(nodes, lambda node: str(node[0]) == "LITERAL"):
+        if plain:
+            choices.append(["".join(chr(code) for _, code in group)])
+        else:
+            choices += [texts for operation, given in group if (texts := required_inside(str(operation), given))]
     return max(choices, key=lambda texts: min(map(len, texts)), default=None)
 
 
@@ -461,20 +448,15 @@ def glob_piece(piece: str, sensitive: bool) -> str:
 # ----------------------------------------------------------------------------------------- raw lines, before any parsing
 
 SAFE_RUN = re.compile(r"[!#$%()*+,\-.0-9:=?@\[\]^_a-z{|}~]+")  # these are spelled in JSON as they are, or by \u; not " \ / & < > ' and blanks
-OTHER_SPELLINGS = {  # what is no ASCII and folds to ASCII letters; a test goes through all of Unicode
-    "a": (0x1E9A,),
-    "f": (0xFB00, 0xFB01, 0xFB02, 0xFB03, 0xFB04),
-    "i": (0x0130, 0x0131, 0xFB01, 0xFB03),  # dotless i: re takes it for an i where case is ignored
-    "k": (0x212A,),
-    "l": (0xFB02, 0xFB04),
-    "n": (0x0149,),
-    "s": (0x00DF, 0x017F, 0x1E9E, 0xFB05, 0xFB06),
-    "t": (0xFB05, 0xFB06),
+FOLDED_TO_ASCII = "\xdf\u0130\u0131\u0149\u017f\u1e9a\u1e9e\u212a\ufb00\ufb01\ufb02\ufb03\ufb04\ufb05\ufb06"  # a test goes through all of Unicode
+OTHER_SPELLINGS = {  # of a letter, the codes of them; re takes a dotless i for an i where case is ignored
+    letter: [ord(other) for other in FOLDED_TO_ASCII if letter in other.casefold().replace("\u0131", "i")] for letter in "afiklnst"
 }
 MADE_UP = "[image]"  # the one text in an item that its line does not hold
 SAVED = re.compile(rb"([\w-]+)[/\\]+tool-results[/\\]+([\w.-]+)")
 SNAPSHOT = re.compile(rb'\{"parentUuid":(?:null|"[^"\\]*"),"isSidechain":(?:true|false),"attachment":\{"type":"prompt_snapshot"')
 UNICODE_ESCAPES = re.compile(r"\\\\|((?:\\u[0-9a-fA-F]{4})+)")
+USE_SIEVE = True  # tests turn it off, to see that it never changes a result
 
 
 class Sieve:
@@ -489,7 +471,7 @@ class Sieve:
         self.needles: set[bytes] = set()
         self.codes: set[int] = set()
         self.plain = False
-        self.blind = literals is None or not all(self.take(fold(literal, False).replace("\u0131", "i")) for literal in literals)
+        self.blind = not (literals and USE_SIEVE and all(self.take(fold(literal, False).replace("\u0131", "i")) for literal in literals))
         spelled = sorted(re.escape(json.dumps(chr(code))[3:-1]).encode() for code in self.codes)  # what follows the first \\u
         self.escaped = re.compile(rb"\\u(?:" + b"|".join([*([b"00[2-7]"] if self.plain else []), *spelled]) + rb")")
         self.high: dict[bytes, list[bytes]] = {}
@@ -509,7 +491,7 @@ class Sieve:
 
     def take_letter(self, letter: str, literal: str) -> bool:
         """One letter of a word without plain characters. Returns whether all its spellings are known."""
-        spellings = () if "\ud800" <= letter <= "\udfff" else spellings_of(letter)  # such is a byte of the command line that is no UTF-8
+        spellings = spellings_of(letter)
         if spellings:
             self.pieces.append(next(piece for piece in re.findall(r"[^\s\"\\/<>&']+", literal) if letter in piece))
             self.codes.update(spellings)
@@ -540,27 +522,23 @@ class Sieve:
 
 def unescape(found: re.Match[str]) -> str:
     """A run of \\u escapes as characters; an escaped backslash stays."""
-    if not found[1]:
-        return found[0]
-    units = b"".join(int(unit, 16).to_bytes(2, "big") for unit in found[1][2:].split("\\u"))
-    return units.decode("utf-16-be", "replace")
+    return bytes.fromhex(found[1].replace("\\u", "")).decode("utf-16-be", "replace") if found[1] else found[0]
 
 
 @lru_cache(maxsize=256)
 def spellings_of(letter: str) -> tuple[int, ...]:
     """Codes of the characters that can stand for a folded letter, () where it is made of several or none of them is plain.
 
-    Not known: letters with marks (they can be spelled in parts), and marks.
+    Not known: letters with marks (they can be spelled in parts), marks, and surrogates (bytes of the command line that are no UTF-8).
     """
-    if letter.isascii() or unicodedata.combining(letter) or unicodedata.normalize("NFD", letter) != letter:
+    if letter.isascii() or "\ud800" <= letter <= "\udfff" or unicodedata.combining(letter) or unicodedata.normalize("NFD", letter) != letter:
         return ()
     code = ord(letter)
     ranges = [range(0x80, 0x3000), range(0xA640, 0xAC00), range(0xF900, 0xFB50)] if code < 0xAC00 else [range(code - 0x100, code + 0x100)]
     ranges += [range(0x2F800, 0x2FA20)] if code >= 0x3400 else []
     near = {code, *(ord(other) for other in (letter.upper(), letter.lower(), letter.title()) if len(other) == 1)}
-    return tuple(
-        sorted(near | {other for codes in ranges for other in codes if other < 0xD800 or other > 0xDFFF if letter in fold(chr(other), False)})
-    )
+    folded = {other for codes in ranges for other in codes if not 0xD800 <= other <= 0xDFFF and letter in fold(chr(other), False)}
+    return tuple(sorted(near | folded))
 
 
 def is_bulk(data: bytes, start: int, end: int) -> bool:
@@ -601,9 +579,6 @@ def without_bulk(offset: int, data: bytes, size: int) -> Iterator[tuple[int, byt
         yield offset + begin, data[begin:size]
 
 
-USE_SIEVE = True  # tests turn it off, to see that it never changes a result
-
-
 def scan(path: str, sieve: Sieve, start: int, end: int) -> Iterator[tuple[int, int, dict[int, int]]]:
     """Test the lines between two places of a transcript, chunk by chunk: where it ends, bytes tested, and offset -> size of each line
     that may match. Raises OSError."""
@@ -628,7 +603,7 @@ Offsets = Optional[set[int]]  # of the lines that may match; None: of all, since
 
 def passing_offsets(path: str, sieve: Sieve, start: int, end: int) -> Offsets:
     """The lines between two places that may match. Raises OSError."""
-    if sieve.blind or not USE_SIEVE:
+    if sieve.blind:
         return None
     found: set[int] = set()
     tested = passed = 0
@@ -643,7 +618,7 @@ def passing_offsets(path: str, sieve: Sieve, start: int, end: int) -> Offsets:
 def first_passing(path: str, sieve: Sieve, end: int) -> tuple[Offsets, int]:
     """The lines that may match in the first chunk that holds any, and where that ends; none and `end` where there is no such chunk.
     Raises OSError."""
-    if sieve.blind or not USE_SIEVE:
+    if sieve.blind:
         return None, end
     return next(((set(passing), tested) for tested, _, passing in scan(path, sieve, 0, end) if passing), (set(), end))
 
@@ -658,24 +633,25 @@ def next_line(path: str, place: int) -> int:
 
 def saved_passes(line: bytes, path: str, sieve: Sieve) -> bool:
     """Whether an output that the line says was saved may match."""
-    for folder, name in {(found[1].decode(), found[2].decode("utf-8", "replace")) for found in SAVED.finditer(line)}:
-        if saved := saved_output(path, folder, name):
-            with suppress(OSError), open(saved, "rb") as file:
-                if sieve.passes(file.read()):
-                    return True
+    for saved in saved_outputs(path, line):
+        with suppress(OSError), open(saved, "rb") as file:
+            if sieve.passes(file.read()):
+                return True
     return False
 
 
-def saved_output(path: str, folder: str, name: str) -> Optional[str]:
-    """Path of an output that the client saved: beside the transcript, wherever that lies now, None where it is gone.
-
-    `folder` is the session that saved it: a fork's lines name the session they were copied from, and it may be another project's.
-    """
+def saved_outputs(path: str, text: bytes) -> Iterator[str]:
+    """Paths of the outputs that a text of a transcript says the client saved: beside it, wherever it lies now, or in another project,
+    since a fork's lines name the session they were copied from. Those that are gone are left out."""
     stem, _ = os.path.splitext(os.path.abspath(path))
     place = os.path.dirname(stem)
-    started, inside, _ = place.partition(f"{os.sep}subagents")  # a sub-agent's session
-    saved = saved_in((stem, os.path.join(place, folder), *([started] if inside else [])), name)
-    return saved or (saved_elsewhere(folder, name) if cc.UUID.fullmatch(folder) else None)
+    started, _, _ = place.partition(f"{os.sep}subagents")  # of a sub-agent's transcript
+    for session, name in dict.fromkeys(SAVED.findall(text)):
+        folder, file = session.decode(), name.decode()
+        saved = saved_in((stem, os.path.join(place, folder), started), file)
+        saved = saved or (saved_elsewhere(folder, file) if cc.UUID.fullmatch(folder) else None)
+        if saved:
+            yield saved
 
 
 def saved_in(folders: Iterable[str], name: str) -> Optional[str]:
@@ -713,7 +689,6 @@ OWN_COMMAND = (  # one of these scripts run, by python or as a command's first w
 )
 OWN_PROMPT = re.compile(r"/(?:cc-carryover:)?cc-(?:compact|query-chat|fork)\b")
 OWN_REPORT = re.compile(r"\s*<(?:chat-query|compacted-session-chain|forked-session)\b")
-NOTICE_CALL = re.compile(r"<tool-use-id>(.*?)</tool-use-id>")
 NUMBERED = re.compile(r" *\d+[→\t]")
 
 
@@ -820,9 +795,8 @@ class Reader:
 
     def records(self, offsets: Offsets, end: int = sys.maxsize) -> Iterator[cc.Record]:
         """The records of the lines at these offsets, or of all before `end`, in file order."""
-        for record in cc.merged(self.transcript.records, self.transcript.loose):
-            if record.offset < end if offsets is None else record.offset in offsets:
-                yield record
+        every = cc.merged(self.transcript.records, self.transcript.loose)
+        return (record for record in every if (record.offset < end if offsets is None else record.offset in offsets))
 
     def items(self, record: cc.Record) -> Iterator[Item]:
         """What one record holds."""
@@ -835,7 +809,7 @@ class Reader:
             return
         prompt = cc.prompt_of(record)
         if prompt and prompt.how == "shell":
-            if not OWN_PROMPT.match(prompt.text) and not runs_own_script(prompt.text):
+            if not runs_own_script(prompt.text):
                 yield Item("command", prompt.text.removeprefix("! "), prompt.how)
         elif prompt:
             if not OWN_PROMPT.match(prompt.text):
@@ -871,11 +845,11 @@ class Reader:
         if text.startswith("<bash-std"):
             parent = self.look_up(record)
             asked = cc.prompt_of(parent) if parent else None
-            output = cc.unescaped("\n".join(part for _, part in cc.SHELL_OUTPUT.findall(text) if part))
+            output = cc.shell_output(text)
             if not OWN_REPORT.match(output):
                 yield Item("output", output, asked.text if asked else "")
         elif "<task-notification>" in text and not record.meta and record.kind in ("user", "attachment"):
-            named = NOTICE_CALL.search(text)
+            named = re.search(r"<tool-use-id>(.*?)</tool-use-id>", text)
             call = self.call(record, named[1]) if named else None
             yield Item("output", text, describe(call) if call else "background task")
 
@@ -896,11 +870,9 @@ class Reader:
         """What the client saved of a long output, empty where it did not or it is gone."""
         named = cc.string(cc.mapping(output.detail).get("persistedOutputPath"))
         named += output.text[:1_000] if output.text.startswith("<persisted-output>") else ""
-        for found in SAVED.finditer(named.encode("utf-8", "replace")):
-            path = saved_output(self.target.path, found[1].decode(), found[2].decode())
-            if path:
-                with suppress(OSError), open(path, encoding="utf-8", errors="replace", newline="") as file:
-                    return file.read()
+        for path in saved_outputs(self.target.path, named.encode("utf-8", "replace")):
+            with suppress(OSError), open(path, encoding="utf-8", errors="replace", newline="") as file:
+                return file.read()
         return ""
 
     def look_up(self, record: cc.Record) -> Optional[cc.Record]:
@@ -912,10 +884,7 @@ class Reader:
     def call(self, record: cc.Record, identifier: str) -> Optional[cc.Call]:
         """The call with this id, mostly in the record's parent."""
         parent = self.look_up(record)
-        for call in parent.calls() if parent else ():
-            if call.id == identifier:
-                return call
-        found = self.calls.get(identifier)
+        found = next((call for call in (parent.calls() if parent else ()) if call.id == identifier), None) or self.calls.get(identifier)
         self.unsure |= found is None and self.start > 0
         return found
 
@@ -1103,10 +1072,7 @@ def search_target(target: Target, search: Search, tally: Tally) -> None:
     """Search one transcript. A file that cannot be read is counted."""
     try:
         size = os.path.getsize(target.path)
-        if search.split and size >= SPLIT_BYTES:
-            search_in_two(target, search, tally, size)
-        else:
-            search_alone(target, search, tally, size)
+        (search_in_two if search.split and size >= SPLIT_BYTES else search_alone)(target, search, tally, size)
     except (OSError, cc.Refusal):
         tally.unreadable += 1
     else:
@@ -1224,10 +1190,9 @@ def search_targets(targets: list[Target], search: Search) -> Tally:
 
 def size_of(path: str) -> int:
     """Size of a file, 0 where it is gone."""
-    try:
+    with suppress(OSError):
         return os.path.getsize(path)
-    except OSError:
-        return 0
+    return 0
 
 
 def search_in_turn(targets: list[Target], search: Search, visible: bool) -> Tally:
@@ -1255,11 +1220,13 @@ CHAIN_SIDE = re.compile(rb'"isSidechain":(true|false)')
 def find_targets(options: argparse.Namespace) -> tuple[list[Target], Optional[cc.Found]]:
     """The transcripts that the command line asks for (without a session named, the project's, else those of its worktrees), and the
     session where it names one. Raises Refusal where there is none of that name."""
-    if options.ref or options.id or options.title or options.file or options.latest:
+    if options.ref or options.latest or any(named is not None for named in (options.id, options.title, options.file)):
         found = cc.find_session(options)
-        return [Target(found.path), *(agents_of(found.path) if options.subagents else [])], found
+        target = Target(found.path)
+        beside = (agent for agent in agents_in(os.path.dirname(found.path)) if agent.parent == target.session)
+        return [target, *((*own_agents(target), *beside) if options.subagents else ())], found
     directory = cc.project_directory(options.project)
-    barred = tuple(cc.session_id(name) for name in (*options.exclude, cc.own_session() or "") if name)
+    barred = tuple(cc.session_id(name) for name in (*options.exclude, cc.own_session()) if name)
     trees: tuple[Optional[str], ...] = (None,) if options.all_projects else (directory, *cc.worktrees(directory))
     for tree in trees:
         folders = cc.project_folders(tree) if tree else cc.all_folders()
@@ -1277,36 +1244,31 @@ def folder_targets(folder: str, tree: Optional[str], subagents: bool) -> Iterato
             continue
         if side is None:
             yield Target(path)
-            yield from agents_of(path) if subagents else ()
+            yield from own_agents(Target(path)) if subagents else ()
         elif subagents:
-            yield Target(path, side, os.path.splitext(os.path.basename(path))[0])
-    if subagents:
-        yield from (Target(path, first_session(path), name) for path, name in agent_files(folder, False) if fits(path, tree))
+            yield Target(path, side, Target(path).session)
+    yield from (agent for agent in agents_in(folder) if fits(agent.path, tree)) if subagents else ()
 
 
 def fits(path: str, tree: Optional[str]) -> bool:
     """Whether a transcript is that directory's. The first cwd decides where it lies inside; else the card is asked."""
     if tree is None:
         return True
-    first = FIRST_CWD.search(head_of(path))
-    own = os.path.normcase(cc.normalized(os.path.realpath(tree)))
-    folder = os.path.basename(os.path.dirname(path))
-    if first and folder == cc.folder_name(tree):
-        seen = os.path.normcase(cc.normalized(cc.parse_string(first[1])))
-        if seen == own or seen.startswith(own.rstrip(os.sep) + os.sep):
+    named_so = os.path.basename(os.path.dirname(path)) == cc.folder_name(tree)
+    if named_so and (first := FIRST_CWD.search(head_of(path))):
+        own, seen = (os.path.normcase(cc.normalized(place)) for place in (os.path.realpath(tree), cc.parse_string(first[1])))
+        if f"{seen}{os.sep}".startswith(own.rstrip(os.sep) + os.sep):
             return True
     card = cc.read_card(path)
-    return folder == cc.folder_name(tree) if card is None else cc.belongs(card, tree)  # what cannot be read is counted, not passed over
+    return named_so if card is None else cc.belongs(card, tree)  # what cannot be read is counted, not passed over
 
 
 @lru_cache(maxsize=4)
 def head_of(path: str) -> bytes:
     """The first bytes of a file, none where it cannot be read."""
-    try:
-        with open(path, "rb", buffering=0) as file:
-            return file.read(HEAD_BYTES)
-    except OSError:
-        return b""
+    with suppress(OSError), open(path, "rb", buffering=0) as file:
+        return file.read(HEAD_BYTES)
+    return b""
 
 
 def sidechain_card(path: str) -> Optional[str]:
@@ -1324,20 +1286,19 @@ def first_session(path: str) -> str:
     return next(filter(None, named), "")
 
 
-def agent_files(folder: str, deep: bool) -> Iterator[tuple[str, str]]:
-    """(path, name) of the sub-agents' transcripts in a folder, and in those below where `deep`."""
+def agents_in(folder: str, parent: str = "") -> Iterator[Target]:
+    """The sub-agents' transcripts in a folder, and of one `parent` in those below; without it those that old clients put beside sessions."""
     for place, folders, names in os.walk(folder):
-        folders[:] = sorted(folders) if deep else []
+        folders[:] = sorted(folders) if parent else []
         for name in sorted(names):
             if name.startswith("agent-") and name.endswith(".jsonl"):
-                yield os.path.join(place, name), name[: -len(".jsonl")]
+                path = os.path.join(place, name)
+                yield Target(path, parent or first_session(path), name[: -len(".jsonl")])
 
 
-def agents_of(path: str) -> list[Target]:
-    """The transcripts of a session's sub-agents: in its own folder, or beside it, as old clients put them."""
-    stem, _ = os.path.splitext(path)
-    beside = ((other, name) for other, name in agent_files(os.path.dirname(path), False) if first_session(other) == os.path.basename(stem))
-    return [Target(other, os.path.basename(stem), name) for other, name in (*agent_files(os.path.join(stem, "subagents"), True), *beside)]
+def own_agents(target: Target) -> Iterator[Target]:
+    """The transcripts of a session's sub-agents in its own folder."""
+    return agents_in(os.path.join(os.path.splitext(target.path)[0], "subagents"), target.session)
 
 
 # -------------------------------------------------------------------------------------------------------------- report
@@ -1376,10 +1337,8 @@ class Report:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.quote = cc.Quoter(options.show_secrets)
-        lowered = f" The bound of {options.asked_chars} was lowered to {options.max_chars}: the client cuts longer output."
-        told = NOTICE + (lowered if options.asked_chars > options.max_chars else "")
-        told += LATE_OPTION if options.args_stdin and re.search(OPTION_LIKE, options.query) else ""
-        self.head = self.element("notice", {}, self.quote.text(told))
+        late = LATE_OPTION if options.args_stdin and re.search(OPTION_LIKE, options.query) else ""
+        self.head = self.element("notice", {}, self.quote.text(NOTICE + cc.lowered_bound(options) + late))
 
     def element(self, name: str, given: dict[str, object], content: str) -> str:
         """An element on a line of its own, with content that is escaped already."""
@@ -1548,7 +1507,7 @@ def search_history(options: argparse.Namespace, search: Search, tally: Tally, se
     if "user" not in search.kinds or "history" not in search.states:
         return
     directory = "" if options.all_projects else cc.project_directory(options.project)
-    passed_over = {*searched, (cc.own_session() or "").lower()}
+    passed_over = {*searched, cc.own_session()}
     for at, typed in enumerate(cc.prompt_history()):
         if typed.session in passed_over or OWN_PROMPT.match(typed.text) or (directory and typed.project != directory):
             continue
@@ -1581,20 +1540,19 @@ def no_hit(options: argparse.Namespace, search: Search, report: Report, targets:
 
 
 PATTERN_LIKE = r"\.[*+]|\\[bBdDsSwW.()\[]|\][*+?{]|^\^\w|\w\$$|\(\?|\w\|\w"
-GLOB_LIKE = r"\S*\*\S*"
+GLOB_LIKE = r"\A\S*\*\S*\Z"
 PATTERN_CHARS = 120  # longer text is a pasted one, not a pattern
 
 
 def pattern_hint(options: argparse.Namespace) -> str:
     """That words which nowhere occur look like a pattern, and the option that reads them as one; empty where they do not."""
-    if options.mode != "keyword" or len(options.query) > PATTERN_CHARS or "\n" in options.query:
-        return ""
-    import shlex
+    if options.mode == "keyword" and len(options.query) <= PATTERN_CHARS and "\n" not in options.query:
+        import shlex
 
-    option, kind = ("--regexp", "regular expression") if re.search(PATTERN_LIKE, options.query) else ("--glob", "pattern")
-    if option == "--glob" and not re.fullmatch(GLOB_LIKE, options.query):
-        return ""
-    return f" Words are looked for as they stand; as a {kind} they are searched with {option} {shlex.quote(options.query)}"
+        for option, kind, looks in (("--regexp", "regular expression", PATTERN_LIKE), ("--glob", "pattern", GLOB_LIKE)):
+            if re.search(looks, options.query):
+                return f" Words are looked for as they stand; as a {kind} they are searched with {option} {shlex.quote(options.query)}"
+    return ""
 
 
 def nothing_kept(options: argparse.Namespace) -> str:
@@ -1603,7 +1561,7 @@ def nothing_kept(options: argparse.Namespace) -> str:
         return f"There is no session in {', '.join(cc.projects_roots())}{cc.describe_unreadable(cc.all_folders())}."
     directory = cc.project_directory(options.project)
     looked = cc.project_folders(directory)[:3]
-    hint = cc.describe_unreadable(looked) or cc.describe_elsewhere(directory, {(cc.own_session() or "").lower()})
+    hint = cc.describe_unreadable(looked) or cc.describe_elsewhere(directory, {cc.own_session()})
     return f"No other session of {directory} is kept (looked in {', '.join(looked)}){hint}."
 
 
@@ -1747,14 +1705,12 @@ def newest_first(paths: list[str]) -> Iterator[cc.Card]:
 
 def last_time(path: str) -> float:
     """The last time that stands in a transcript, in seconds; for ever where none stands near its end."""
-    try:
-        with open(path, "rb", buffering=0) as file:
-            file.seek(max(os.fstat(file.fileno()).st_size - TAIL_BYTES, 0))
-            found = re.match(LAST_TIME, file.read())
-    except OSError:
-        return float("inf")
-    when = cc.seconds(found[1].decode("utf-8", "replace")) if found else None
-    return float("inf") if when is None else when
+    with suppress(OSError), open(path, "rb", buffering=0) as file:
+        file.seek(max(size_of(path) - TAIL_BYTES, 0))
+        found = re.match(LAST_TIME, file.read())
+        when = cc.seconds(found[1].decode("utf-8", "replace")) if found else None
+        return float("inf") if when is None else when
+    return float("inf")
 
 
 def session_line(card: cc.Card, report: Report) -> str:
