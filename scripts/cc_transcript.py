@@ -115,6 +115,11 @@ def normalized(text: str) -> str:
     return unicodedata.normalize("NFC", text)
 
 
+def folded(title: str) -> str:
+    """A title as it is compared: without case, and with a letter and its accent as one however they are spelled."""
+    return (title if title.isascii() else normalized(title)).casefold()
+
+
 def projects_roots() -> list[str]:
     """The folders that hold project folders. An empty CLAUDE_CONFIG_DIR makes the client write to ./projects."""
     roots = [os.path.join(config_root(), "projects")]
@@ -2071,6 +2076,9 @@ def read_standard_input() -> str:
     return sys.stdin.buffer.read().decode("utf-8", "replace").replace("\0", "") if sys.stdin is not None else ""
 
 
+WORDS_WITH_HYPHEN = frozenset(("-", "-r", "--resume"))  # standard input, and what a pasted `claude --resume ID` holds
+
+
 def with_values(parser: Parser, argv: list[str]) -> list[str]:
     """`argv` with each value joined to its option and free words last: argparse takes `--regexp -v` for two options, and no words
     on both sides of an option."""
@@ -2083,7 +2091,7 @@ def with_values(parser: Parser, argv: list[str]) -> list[str]:
             break
         if options and argv[at - 1] == options[-1] and takes_value.get(options[-1]) and word not in takes_value:
             options[-1] += "=" + word
-        elif word.startswith("-") and word != "-":
+        elif word.startswith("-") and word not in WORDS_WITH_HYPHEN:
             options.append(word)
         else:
             words.append(word)
@@ -2166,7 +2174,7 @@ class Card(NamedTuple):
     headless: bool
     sidechain: bool
     branch: str
-    copied: bool  # the last word is another session's: a copy that nobody has used yet
+    copied: bool  # the last word, results aside, is another session's: a copy that nobody has used yet (what it tells of an open call is its own)
 
 
 def read_head(file: IO[bytes]) -> list[Record]:
@@ -2214,7 +2222,7 @@ def read_card(path: str) -> Optional[Card]:
         any(record.entrypoint.startswith("sdk") for record in tail[-20:]),
         bool(head) and all(record.sidechain for record in (*head, *tail)),
         next((record.branch for record in reversed(tail) if record.branch), ""),
-        next((bool(record.forked_from) for record in reversed(tail) if is_conversation(record)), False),
+        next((bool(record.forked_from) for record in reversed(tail) if is_conversation(record) and not record.own_results), False),
     )
 
 
@@ -2600,7 +2608,7 @@ def find_prefix(prefix: str) -> Optional[Found]:
 
 def find_title(title: str, directory: str, everywhere: bool) -> Found:
     """The session with this title: exact before part, this project before others, then the newest."""
-    wanted = " ".join(title.split()).casefold()
+    wanted = folded(" ".join(title.split()))
     if wanted[:1] + wanted[1:][-1:] in ('""', "''", "``", "“”"):  # nothing takes quotes off a slash command's words
         wanted = wanted[1:-1].strip()
     if not wanted:
@@ -2634,7 +2642,7 @@ class TitleSearch:
 
     def fitting(self, exact: bool) -> list[Card]:
         """Cards of the sessions known so far whose title is the one wanted, or has it in it."""
-        fit_paths = [path for path, name in self.names.items() if (name.casefold() == self.wanted if exact else self.wanted in name.casefold())]
+        fit_paths = [path for path, name in self.names.items() if (folded(name) == self.wanted if exact else self.wanted in folded(name))]
         return [card for card in map(read_card, fit_paths) if card and card.time and not card.sidechain]
 
     def here(self, cards: list[Card]) -> list[Card]:
@@ -2656,7 +2664,7 @@ def title_hint(wanted: str, names: dict[str, str]) -> str:
     """The sessions whose titles come nearest, for a refusal; the newest where none does."""
     import difflib  # only where nothing was found
 
-    by_name = {name.casefold(): path for path, name in names.items()}
+    by_name = {folded(name): path for path, name in names.items()}
     near = [path for path in names if wanted in read_summary(path).casefold()][:3]
     near = near or [by_name[name] for name in difflib.get_close_matches(wanted, by_name, 3, 0.5)]
     newest = sorted(names, key=modified, reverse=True)[:20] if not near else []
