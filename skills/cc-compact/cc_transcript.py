@@ -455,10 +455,10 @@ def all_strings(value: object) -> bool:
 
 
 def flat_text(content: object) -> str:
-    """Text of a result's content: a string, a list of blocks, or nothing."""
+    """Text of a result's content: a string, a list of blocks, a block alone, or nothing."""
     if isinstance(content, str):
         return content
-    return "\n".join(filter(None, (block_text(block) for block in array(content))))
+    return "\n".join(filter(None, map(block_text, [content] if isinstance(content, dict) else array(content))))
 
 
 def block_text(block: object) -> str:
@@ -803,7 +803,7 @@ def take_result(record: Record, data: bytes, start: int, end: int, call: Optiona
     detail = data.find(DETAIL, end) + len(DETAIL)
     if detail > end and data.startswith(b'"User rejected' if ending[1] else (b'"User rejected', b'"Error: '), detail):
         return False
-    record.known_blocks = record.own_results = (Result((call or ending[2]).decode("utf-8", "replace"), failed, record),)
+    record.known_blocks = record.own_results = (Result((ending[2] if call is None else call).decode("utf-8", "replace"), failed, record),)
     return True
 
 
@@ -1507,6 +1507,7 @@ def read_conversation(transcript: Transcript) -> Conversation:
     chain = Chain(conversation.links, len(transcript.records))
     leaf = chain.leaf(transcript.pin)
     if leaf is None:
+        conversation.commands = [command for command in map(local_command, chain.main) if command]
         return conversation
     path = chain.walk(leaf)
     conversation.live = chain.with_parallels(path)
