@@ -341,6 +341,14 @@ def test_47_a_prompt_without_an_answer(run_script: Run, config: Path) -> None:
     assert report.find(".//exchange/no-answer") is not None
 
 
+def test_47_only_a_command_in_a_system_row(run_script: Run, tmp_path: Path) -> None:
+    row = {"parentUuid": None, "type": "system", "subtype": "local_command", "content": "<command-name>/rename</command-name>", "uuid": "1"}
+    path = tmp_path / "s.jsonl"
+    path.write_text(json.dumps(row) + "\n", encoding="utf-8")
+    report = ElementTree.fromstring(run_script(COMPACT, "--file", path).stdout)
+    assert report.findtext(".//ended") == "no prompt, 1 command"
+
+
 def test_47_only_a_command(run_script: Run, config: Path) -> None:
     shutil.copytree(CASES / "47-no-conversation/projects", config / "projects")
     report = ElementTree.fromstring(run_script(COMPACT, "47aaaaaa-0000-4000-8000-000000000004").stdout)

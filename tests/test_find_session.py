@@ -153,8 +153,13 @@ def test_all_projects_takes_the_newest_of_any(config: Path) -> None:
 def test_ids_as_people_paste_them(config: Path, reference: str, number: str) -> None:
     lay_out_case(config, "09-id-forms")
     assert number_of(find(reference)) == number
-    if "--" not in reference:  # a shell's words are joined; an option among them would be one
-        assert number_of(find(*reference.split())) == number
+    assert number_of(find(*reference.split())) == number  # a shell's words are joined
+
+
+@pytest.mark.parametrize("title", ["M\u00fcllers Wehr", "MU\u0308LLERS WEHR", "u\u0308llers"])
+def test_a_title_is_found_however_its_accents_are_spelled(config: Path, title: str) -> None:
+    talk(config, A, extra=json.dumps({"type": "custom-title", "customTitle": "M\u00fcllers Wehr", "sessionId": A}) + "\n")
+    assert find("--title", title).path.endswith(f"{A}.jsonl")
 
 
 def test_the_path_of_a_transcript(config: Path) -> None:

@@ -436,3 +436,35 @@ def test_31_up_to_a_row_that_was_rewound(fork: Fork, place: Place) -> None:
     source = place((CASES / "31-rewind/session.jsonl").read_bytes())
     for end in ("3", "4"):  # the second is a call that never came back: nothing was said there
         assert texts(fork(source, "--up-to", f"31000000-0000-4000-8000-00000000000{end}"))[-1] == "paint the gate red"
+
+
+def test_53_two_results_of_one_id_in_a_row(fork: Fork, place: Place) -> None:
+    calls = [{"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": command}} for command in "ab"]
+    results = [{"type": "tool_result", "tool_use_id": "toolu_1", "content": output} for output in ("one", "two")]
+    copy = fork(place(lines(user(1, None, "dig"), agent(2, 1, *calls), user(3, 2, results), agent(4, 3, {"type": "text", "text": "dug"}))))
+    assert outputs(copy) == {"toolu_1": "one", "toolu_1_cc2": "two"}
+
+
+def test_53_an_empty_id(fork: Fork, place: Place) -> None:
+    result_row = user(3, 2, [{"type": "tool_result", "tool_use_id": "", "content": "one"}])
+    copy = fork(place(lines(user(1, None, "dig"), call(2, 1, {"command": "a"}), result_row, agent(4, 3, {"type": "text", "text": "dug"}))))
+    assert texts(copy) == ["dig", "dug"]
+
+
+def test_56_a_copy_that_ends_in_an_open_call_is_not_in_use(run_script: Run, config: Path) -> None:
+    session = "56aaaaaa-0000-4000-8000-000000000001"
+    source = config / f"projects/{ORCHARD}/{session}.jsonl"
+    source.parent.mkdir(parents=True)
+    source.write_bytes(lines(user(1, None, "dig"), call(2, 1, {"command": "dig"})))
+    assert run_script(SCRIPT, session).returncode == 0
+    named = ElementTree.fromstring(run_script(SCRIPT, "--latest", "--dry-run", "--project", "/home/ada/orchard").stdout)
+    assert named.get("source") == session
+
+
+@pytest.mark.parametrize("option, said", [((), True), (("--redact",), False)])
+def test_50_that_credentials_stay_is_said(run_script: Run, config: Path, option: tuple[str, ...], said: bool) -> None:
+    source = config / f"projects/{ORCHARD}/56aaaaaa-0000-4000-8000-000000000001.jsonl"
+    source.parent.mkdir(parents=True)
+    source.write_bytes(lines(user(1, None, "dig")))
+    report = ElementTree.fromstring(run_script(SCRIPT, source.stem, *option).stdout)
+    assert ("credentials too" in report.findtext("notice", "")) is said

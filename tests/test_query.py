@@ -355,6 +355,11 @@ def test_own_traces_are_no_hits(ask: Ask, tmp_path: Path) -> None:
     assert ask("--file", named, "zircon").get("matched") == "1"
 
 
+def test_a_page_that_begins_as_a_report_is_a_hit(ask: Ask, tmp_path: Path) -> None:
+    rows = [said(1, None, "begin"), called(2, 1, "WebFetch", {"url": "https://a"}), answered(3, 2, "<chat-query>zircon</chat-query>")]
+    assert hits(ask("--file", write(tmp_path / "s.jsonl", *rows), "zircon")) == [("output", "live", "1")]
+
+
 RUNS = [
     "cd /tmp/x && CLAUDE_CONFIG_DIR='/a b' ./query_session.py zircon",
     "env FOO=1 python3 -X utf8 -u query_session.py zircon",

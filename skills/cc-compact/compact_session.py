@@ -898,7 +898,7 @@ class Layout:
         state = "failed" if joined.failed else "none" if joined.result is None else None
         head = self.quote.attributes({"n": exchange.n or None, "result": state})
         call = self.quote.quotation(describe_call(joined.call), LINE_CHARS, one_line=True)
-        output = self.quote.quotation(joined.result.text() or "(no output)" if joined.result else "", LINE_CHARS, one_line=True)
+        output = self.quote.quotation(joined.result.text().strip() or "(no output)" if joined.result else "", LINE_CHARS, one_line=True)
 
         def render(cap: int) -> str:
             gave = cc.element("output", "", output.escaped(cap)) if output.text else ""

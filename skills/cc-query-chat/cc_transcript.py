@@ -115,6 +115,11 @@ def normalized(text: str) -> str:
     return unicodedata.normalize("NFC", text)
 
 
+def folded(title: str) -> str:
+    """A title as it is compared: without case, and with a letter and its accent as one however they are spelled."""
+    return (title if title.isascii() else normalized(title)).casefold()
+
+
 def projects_roots() -> list[str]:
     """The folders that hold project folders. An empty CLAUDE_CONFIG_DIR makes the client write to ./projects."""
     roots = [os.path.join(config_root(), "projects")]
@@ -421,10 +426,10 @@ def all_strings(value: object) -> bool:
 
 
 def flat_text(content: object) -> str:
-    """Text of a result's content: a string, a list of blocks, or nothing."""
+    """Text of a result's content: a string, a list of blocks, a block alone, or nothing."""
     if isinstance(content, str):
         return content
-    return "\n".join(filter(None, (block_text(block) for block in array(content))))
+    return "\n".join(filter(None, map(block_text, [content] if isinstance(content, dict) else array(content))))
 
 
 def block_text(block: object) -> str:
@@ -759,7 +764,7 @@ def take_result(record: Record, data: bytes, start: int, end: int, call: Optiona
     detail = data.find(DETAIL, end) + len(DETAIL)
     if detail > end and data.startswith(b'"User rejected' if ending[1] else (b'"User rejected', b'"Error: '), detail):
         return False
-    record.known_blocks = record.own_results = (Result((call or ending[2]).decode("utf-8", "replace"), failed, record),)
+    record.known_blocks = record.own_results = (Result((ending[2] if call is None else call).decode("utf-8", "replace"), failed, record),)
     return True
 
 
@@ -1443,6 +1448,7 @@ def read_conversation(transcript: Transcript) -> Conversation:
     chain = Chain(conversation.links, len(transcript.records))
     leaf = chain.leaf(transcript.pin)
     if leaf is None:
+        conversation.commands = [command for command in map(local_command, chain.main) if command]
         return conversation
     path = chain.walk(leaf)
     conversation.live = chain.with_parallels(path)
@@ -1930,6 +1936,9 @@ def read_standard_input() -> str:
     return sys.stdin.buffer.read().decode("utf-8", "replace").replace("\0", "") if sys.stdin is not None else ""
 
 
+WORDS_WITH_HYPHEN = frozenset(("-", "-r", "--resume"))  # standard input, and what a pasted `claude --resume ID` holds
+
+
 def with_values(parser: Parser, argv: list[str]) -> list[str]:
     """`argv` with each value joined to its option and free words last: argparse takes `--regexp -v` for two options, and no words
     on both sides of an option."""
@@ -1942,7 +1951,7 @@ def with_values(parser: Parser, argv: list[str]) -> list[str]:
             break
         if options and argv[at - 1] == options[-1] and takes_value.get(options[-1]) and word not in takes_value:
             options[-1] += "=" + word
-        elif word.startswith("-") and word != "-":
+        elif word.startswith("-") and word not in WORDS_WITH_HYPHEN:
             options.append(word)
         else:
             words.append(word)
@@ -2026,7 +2035,7 @@ class Card(NamedTuple):
     headless: bool  # `claude -p` or an SDK wrote it
     sidechain: bool  # a sub-agent's
     branch: str
-    copied: bool  # the last word is another session's: a copy that nobody has used yet
+    copied: bool  # the last word, results aside, is another session's: a copy that nobody has used yet (what it tells of an open call is its own)
 
 
 def read_head(file: IO[bytes]) -> list[Record]:
@@ -2081,7 +2090,7 @@ def read_card(path: str) -> Optional[Card]:
         any(record.entrypoint.startswith("sdk") for record in tail[-20:]),
         bool(head) and all(record.sidechain for record in (*head, *tail)),
         next((record.branch for record in reversed(tail) if record.branch), ""),
-        next((bool(record.forked_from) for record in reversed(tail) if is_conversation(record)), False),
+        next((bool(record.forked_from) for record in reversed(tail) if is_conversation(record) and not record.own_results), False),
     )
 
 
@@ -2425,7 +2434,7 @@ def find_prefix(prefix: str) -> Optional[Found]:
 
 def find_title(title: str, directory: str, everywhere: bool) -> Found:
     """The session with this title: exact before part, this project before others, then the newest."""
-    wanted = " ".join(title.split()).casefold()
+    wanted = folded(" ".join(title.split()))
     if wanted[:1] + wanted[1:][-1:] in ('""', "''", "``", "“”"):  # nothing takes quotes off a slash command's words
         wanted = wanted[1:-1].strip()
     if not wanted:
@@ -2451,7 +2460,7 @@ def title_matches(wanted: str, directory: str, everywhere: bool, names: dict[str
         return [card for card in cards if everywhere or (card.path in near and any(belongs(card, tree) for tree in trees))]
 
     def fitting(exact: bool) -> list[Card]:
-        paths = [path for path, name in names.items() if (name.casefold() == wanted if exact else wanted in name.casefold())]
+        paths = [path for path, name in names.items() if (folded(name) == wanted if exact else wanted in folded(name))]
         return [card for card in map(read_card, paths) if card and card.time and not card.sidechain]
 
     yield here(fitting(exact=True)), ""
@@ -2473,7 +2482,7 @@ def title_hint(wanted: str, names: dict[str, str]) -> str:
     """The sessions whose titles come nearest, for a refusal; the newest where none does."""
     import difflib  # only where nothing was found
 
-    by_name = {name.casefold(): path for path, name in names.items()}
+    by_name = {folded(name): path for path, name in names.items()}
     near = [path for path in names if wanted in read_summary(path).casefold()][:3]
     near = near or [by_name[name] for name in difflib.get_close_matches(wanted, by_name, 3, 0.5)]
     latest = sorted(names, key=modified, reverse=True)[:20] if not near else []
