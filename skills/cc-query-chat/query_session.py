@@ -113,13 +113,13 @@ def unfold(text: str, at: int, sensitive: bool) -> int:
 
 
 class Match(NamedTuple):
-    """How a text matched: distinct words found, hits in all, where the first one begins in the folded text, and what it is ranked
-    by: distinct words and hits, of the words that tell something. `spelled`: in the text that kept its case."""
+    """How a text matched: distinct words found, hits in all, where the first one begins in the folded text, and how many of the
+    distinct words tell something. `spelled`: in the text that kept its case."""
 
     distinct: int
     hits: int
     start: int
-    worth: tuple[int, int]
+    telling: int
     spelled: bool = False
 
 
@@ -171,8 +171,8 @@ COMMON_WORDS = frozenset(FILLERS.split())
 class Words(Matcher):
     """Free text: any word counts, a quoted phrase is one word, whatever blanks or line breaks stand inside it.
 
-    Common words count as hits, but where the text holds others they rank nothing and are not what a snippet shows; neither does a
-    number or a letter inside a longer word, such as the line numbers of a pasted traceback.
+    Common words count as hits, but where there are others those rank first and are what a snippet shows; so do a number or a letter
+    that stands by itself, and not inside a longer word such as the line numbers of a pasted traceback.
     """
 
     def __init__(self, text: str, sensitive: bool) -> None:
@@ -189,9 +189,8 @@ class Words(Matcher):
         if spelled:
             return None  # words are folded like the text
         counts = {word: hits for word in self.words if (hits := occurrences(self.patterns.get(word), word, text))}
-        told = {**counts, **{word: occurrences(pattern, word, text) for word, pattern in self.bounded.items() if word in counts}}
-        telling = [told[word] for word in self.telling if told.get(word)]
-        return Match(len(counts), sum(counts.values()), 0, (len(telling), sum(telling))) if counts else None
+        telling = sum(word in counts and (word not in self.bounded or self.bounded[word].search(text) is not None) for word in self.telling)
+        return Match(len(counts), sum(counts.values()), 0, telling) if counts else None
 
     def score(self, match: Match) -> str:
         return f"{match.distinct} of {len(self.words)} words, {match.hits} hits"
@@ -209,7 +208,7 @@ class Words(Matcher):
     def place(self, folded: str, match: Match) -> int:
         """The middle of the stretch with the most distinct words that a snippet can show, the first of equals. Of each word
         MOST_HITS are looked at."""
-        shown = self.telling if match.worth[0] else self.words
+        shown = self.telling if match.telling else self.words
         best, most = 0, 0
         stretch: list[tuple[int, int, str]] = []
         for span in merge(*(itertools.islice(self.places(word, folded), MOST_HITS) for word in shown)):
@@ -347,7 +346,7 @@ class Pattern(Matcher):
             first, hits = next(iter(telling), first), len(telling)
         elif first:
             hits = pattern.subn("", text, MOST_HITS)[1]  # counted by re itself, which takes half the time
-        return Match(1, hits, first.start(), (1, hits)) if first else None
+        return Match(1, hits, first.start(), 1) if first else None
 
 
 def fold_pattern(text: str) -> str:
@@ -429,7 +428,7 @@ class Glob(Matcher):
             if not found:
                 return None
             start, end = found.start() if start < 0 else start, found.end()
-        return Match(1, 1, start, (1, 1))
+        return Match(1, 1, start, 1)
 
 
 def glob_piece(piece: str, sensitive: bool) -> str:
@@ -1005,7 +1004,7 @@ class Hit(NamedTuple):
 def hit_of(target: Target, place: tuple[int, str], timestamp: str, item: Item, match: Match, alone: bool) -> Hit:
     """The item as a hit, with its whole text."""
     offset, uuid = place
-    rank = (-match.worth[0], -match.worth[1], -(cc.seconds(timestamp) or 0.0), -len(item.text), target.path, offset, item.part)
+    rank = (-match.telling, -match.distinct, -match.hits, -(cc.seconds(timestamp) or 0.0), -len(item.text), target.path, offset, item.part)
     row = hash((uuid or f"{target.path}@{offset}", item.kind, item.part))
     text = hash((item.kind, timestamp, item.text)) if timestamp and not alone else 0
     return Hit(rank, (row, text), target, place, timestamp, item, match)
