@@ -1285,9 +1285,8 @@ def make_copy(copier: Copier, promise: Promise, dry: bool) -> Written:
         signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        name = os.path.join(folder, f".{copier.identity.session}.{os.getpid()}.unfinished")  # not a session's, for the client
-        handle = os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o600)
-        made = name
+        made = os.path.join(folder, f".{copier.identity.session}.{os.getpid()}.unfinished")  # not a session's, for the client; this process's alone
+        handle = os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o600)
         with os.fdopen(handle, "wb", cc.BLOCK_BYTES) as file:
             size, proof = write_and_prove(copier, promise, made, file)
         fresh = not dry and not exists and link_into_place(made, path)
