@@ -446,7 +446,9 @@ def test_53_two_results_of_one_id_in_a_row(fork: Fork, place: Place) -> None:
 
 
 def test_53_an_empty_id(fork: Fork, place: Place) -> None:
-    result_row = user(3, 2, [{"type": "tool_result", "tool_use_id": "", "content": "one"}])
+    given = user(3, 2, [{"type": "tool_result", "tool_use_id": "", "content": "one"}])
+    order = ("parentUuid", "isSidechain", "type", "message", "uuid", "timestamp", "cwd", "sessionId", "gitBranch")
+    result_row = {key: given[key] for key in order}  # the client's, which is read by its edges
     copy = fork(place(lines(user(1, None, "dig"), call(2, 1, {"command": "a"}), result_row, agent(4, 3, {"type": "text", "text": "dug"}))))
     assert texts(copy) == ["dig", "dug"]
 
