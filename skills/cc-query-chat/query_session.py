@@ -43,11 +43,12 @@ PROGRESS_SECONDS = 0.2  # between two looks at how far a search is, on a termina
 LABEL_CHARS = 160
 COMMAND_UNITS = 700  # of a command to go on with; one that asks for a longer pasted text again is left out: cut, it would not run
 WINDOW_CHARS = 30_000  # kept on both sides of a hit: wider than any credential, so none is parted before it is masked
-CHUNK_BYTES = 1 << 18  # of lines tested together; more of them gain nothing (measured)
+CHUNK_BYTES = 1 << 19  # of lines tested together; more of them gain nothing (measured)
 LONG_LINE = 4_096  # bytes; a shorter line is tested sooner than it is known to hold no item
 DENSE_BYTES, DENSE_SHARE = 1 << 20, 0.5  # after so much, with such a share passing, all is parsed: the test no longer pays
 COLLECT_BYTES = 32 << 20  # of transcripts read whole, after which their memory is taken back
 SPLIT_BYTES = 24 << 20  # below it a second process costs more than it saves
+FIRST_SHARE = 0.52  # of a file that is tested in two processes, for this one: the other has to be started
 OWN_SHARE = 0.42  # of a file whose lines all may match, for the process that also has the conversation to read
 MOST_HITS = 1_000  # of a pattern in one item; more says nothing for the ranking
 CLOSE_BYTES = 1 << 18  # of each file, how much of its end is looked through for words close to one that nowhere occurs
@@ -1101,7 +1102,7 @@ def search_in_two(target: Target, search: Search, tally: Tally, size: int) -> No
     Both test lines until this one meets one that may match: then the conversation is needed, and the other tests on alone. Where
     nearly all lines may match, the other matches those behind `cut`, and this one has only to say where they stand.
     """
-    middle = next_line(target.path, size // 2)
+    middle = next_line(target.path, int(size * FIRST_SHARE))
     cut = size if search.by_state else next_line(target.path, int(size * OWN_SHARE))
     reading, writing = (os.fdopen(end, mode, 0) for end, mode in zip(os.pipe(), ("rb", "wb")))  # says from where on to test for this one
     dense = False  # whether nearly all lines may match
