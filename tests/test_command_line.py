@@ -218,8 +218,13 @@ def test_split_arguments() -> None:
             ("", []), ("  \n", []), ("fix it", ["--", "fix it"]), ("it's  two  blanks\n", ["--", "it's  two  blanks"]),
             ("--latest", ["--latest"]), ("--latest more words --id x", ["--latest", "--", "more words --id x"]),
             ("--id abc", ["--id=abc"]), ("--id=abc rest", ["--id=abc", "--", "rest"]), ("--title 'a b' c", ["--title=a b", "--", "c"]), ("--title \"it's\"", ["--title=it's"]),
-            ("--title= x", ["--title=", "--", "x"]), ("-h", ["-h"]), ("5a3e1c70 --id x", ["--id=x", "--", "5a3e1c70"]), (f"{ID} --latest\n", ["--latest", "--", ID]), ("5a3e1c70 --nonsense", ["--", "5a3e1c70 --nonsense"]), ("5a3 --latest", ["--", "5a3 --latest"]), (f"claude --resume {ID} --id x", ["--", f"claude --resume {ID} --id x"]), ("-- --id x", ["--", "--id x"]), ("--latest -- x", ["--latest", "--", "x"]), ("--", []), ("--- x", ["--", "--- x"]), ("--max-chars 2000 --show-secrets $(x)", ["--max-chars=2000", "--show-secrets", "--", "$(x)"])):
+            ("--title= x", ["--title=", "--", "x"]), ("-h", ["-h"]), ("5a3e1c70 --id x", ["--id=x", "--", "5a3e1c70"]), (f"{ID} --latest\n", ["--latest", "--", ID]), ("5a3e1c70 --nonsense", ["--", "5a3e1c70 --nonsense"]), ("5a3 --latest", ["--", "5a3 --latest"]), ("5a3e1c70 --id x y", ["--id=x", "--", "5a3e1c70 y"]), ("5a3e1c70 --id", ["--id", "--", "5a3e1c70"]), (f"claude --resume {ID} --id x", ["--", f"claude --resume {ID} --id x"]), ("-- --id x", ["--", "--id x"]), ("--latest -- x", ["--latest", "--", "x"]), ("--", []), ("--- x", ["--", "--- x"]), ("--max-chars 2000 --show-secrets $(x)", ["--max-chars=2000", "--show-secrets", "--", "$(x)"])):
         assert cc.split_arguments(parser, text) == argv, text
+
+
+def test_words_to_search_for_are_no_id() -> None:
+    parser = cc.build_base_parser("x.py", "", "", 28_000, words=("WORDS", ""))
+    assert cc.split_arguments(parser, "dead --latest links") == ["--", "dead --latest links"]
 
 
 @pytest.mark.parametrize("text", ["--file ~/barn.jsonl", "--file=~/barn.jsonl", "~/barn.jsonl", "--project ~/work", "--project=~/work aaaa"])

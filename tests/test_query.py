@@ -615,6 +615,13 @@ def test_the_prompt_history_keeps_what_is_gone(ask: Ask, orchard: Callable[..., 
     assert len(matches(ask("zircon", "--history", "--all-projects"))) == 3
 
 
+def test_entries_of_old_clients_name_no_session(ask: Ask, config: Path) -> None:
+    entry = {"display": "a zircon of old", "pastedContents": {}, "timestamp": 1_700_000_000_000, "project": "/home/ada/orchard"}
+    (config / "history.jsonl").write_text(json.dumps(entry) + "\n", encoding="utf-8")
+    (result,) = ask("--project", "/home/ada/orchard", "zircon", "--history").iter("result")
+    assert (result.get("state"), result.get("session"), result.findtext("match")) == ("history", None, "a zircon of old")
+
+
 def test_sessions_without_a_conversation_do_not_disturb(ask: Ask, config: Path) -> None:
     shutil.copytree(CASES / "47-no-conversation/projects", config / "projects")
     assert ask("--project", "/home/ada/orchard", "zircon").get("matched") == "0"
@@ -922,6 +929,13 @@ def test_a_lone_letter_or_number_is_one_in_the_ranking_only_by_itself(ask: Ask, 
     assert matches(ask("--file", path, "option B")) == ["we take option B", "an option about bulbs"]
     assert matches(ask("--file", path, "error 404")) == ["error 404 in prod", "no error 14041 anywhere"]
     assert matches(ask("--file", path, "404")) == ["no error 14041 anywhere", "error 404 in prod"]  # alone it is any text
+
+
+def test_a_snippet_shows_a_lone_number_where_it_stands_by_itself(ask: Ask, orchard: Callable[..., Path]) -> None:
+    log = f"error on line 9515{' and so on' * 300} error 5 of the pump{' and so on' * 300}"
+    path = orchard("11111111-0000-4000-8000-000000000001", said(1, None, "look"), replied(2, 1, text(log)))
+    (shown,) = matches(ask("--file", path, "error 5", "--truncate", "200"))
+    assert " error 5 of the pump " in shown
 
 
 def test_what_was_pasted_into_a_prompt_is_in_the_prompt_history_too(ask: Ask, config: Path) -> None:

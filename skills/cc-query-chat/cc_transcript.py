@@ -1874,9 +1874,11 @@ def in_quotes(path: str) -> str:
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that says what is wrong in one line, and ends with status 2. `unknown_hint` is added where an option is not known."""
+    """A parser that says what is wrong in one line, and ends with status 2. `unknown_hint` is added where an option is not known.
+    `takes_reference`: free words name a session."""
 
     unknown_hint = ""
+    takes_reference = False
 
     def error(self, message: str) -> NoReturn:
         hint = self.unknown_hint if message.startswith("unrecognized arguments") else ""
@@ -1899,6 +1901,7 @@ def build_base_parser(
     about = f"{description}\n\nusage: {prog} [{words[0]} ...] [options]"  # what it is for comes first
     layout = argparse.RawDescriptionHelpFormatter
     parser = Parser(prog, argparse.SUPPRESS, about, epilog, formatter_class=layout, allow_abbrev=False, add_help=False)
+    parser.takes_reference = words is REFERENCE
     # options outside of groups cost 3 ms: argparse makes a formatter for each
     which = parser.add_argument_group(f"which session (default: {unnamed})")
     which.add_argument("ref", nargs="*", metavar=words[0], help=words[1])
@@ -1983,6 +1986,7 @@ def lowered_bound(options: argparse.Namespace) -> str:
 
 LEADING_OPTION = r"\s*(-h|--[A-Za-z][\w-]*)(?:=(\"[^\"]*\"|'[^']*'|\S*))?(?=\s|$)"
 ID_FIRST = r"\s*([0-9A-Fa-f][0-9A-Fa-f-]{3,35}(?:\.jsonl)?)\s+(--[\w-]+)"
+OPTIONS_END = r"\A\s*--(?:\s|\Z)"  # as on a command line
 OPTION_VALUE = r"\s+(\"[^\"]*\"|'[^']*'|\S+)"
 
 
@@ -1990,9 +1994,10 @@ def split_arguments(parser: Parser, text: str) -> list[str]:
     """The words of a slash command's arguments: its leading options with their values, then all the rest as one word."""
     takes_value = {name: action.nargs != 0 for action in parser._actions for name in action.option_strings}
     text = re.sub(r"(?:(?<=\s)|^)\\!", "!", text)  # the client escapes a word's leading ! so that it cannot start a skill's command (measured)
-    if (first := re.match(ID_FIRST, text)) and first[2] in takes_value:  # an id with options behind it is no title
-        text = f"{text[first.end(1):]} {first[1]}"
     words: list[str] = []
+    named = ""
+    if parser.takes_reference and (first := re.match(ID_FIRST, text)) and first[2] in takes_value:  # an id with options behind it is no title
+        text, named = text[first.end(1) :], first[1]
     while (option := re.match(LEADING_OPTION, text)) is not None:
         words.append(option[1])
         text, value = text[option.end() :], option[2]
@@ -2000,7 +2005,7 @@ def split_arguments(parser: Parser, text: str) -> list[str]:
             value, text = following[1], text[following.end() :]
         if value is not None:
             words[-1] += "=" + (value[1:-1] if value[:1] in "\"'" and value[:1] == value[-1:] and len(value) > 1 else value)
-    text = re.sub(r"\A\s*--(?:\s|\Z)", "", text).strip()  # where options end, as on a command line
+    text = f"{named} {re.sub(OPTIONS_END, '', text).strip()}".strip()
     return [*words, "--", text] if text else words
 
 

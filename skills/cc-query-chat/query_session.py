@@ -196,10 +196,10 @@ class Words(Matcher):
     def score(self, match: Match) -> str:
         return f"{match.distinct} of {len(self.words)} words, {match.hits} hits"
 
-    def places(self, word: str, folded: str) -> Iterator[tuple[int, int, str]]:
-        """Where it stands, start and end. (Compiling a pattern for each word of a pasted text took seconds.)"""
-        if word in self.patterns:
-            yield from ((*found.span(), word) for found in self.patterns[word].finditer(folded))
+    def places(self, word: str, folded: str, alone: bool) -> Iterator[tuple[int, int, str]]:
+        """Where it stands, start and end; if `alone`, a short one only by itself. (A pattern compiled for each word of a pasted text took seconds.)"""
+        if pattern := self.patterns.get(word) or (self.bounded.get(word) if alone else None):
+            yield from ((*found.span(), word) for found in pattern.finditer(folded))
         else:
             at = folded.find(word)
             while at >= 0:
@@ -212,7 +212,7 @@ class Words(Matcher):
         shown = self.telling if match.telling else self.words
         best, most = 0, 0
         stretch: list[tuple[int, int, str]] = []
-        for span in merge(*(itertools.islice(self.places(word, folded), MOST_HITS) for word in shown)):
+        for span in merge(*(itertools.islice(self.places(word, folded, match.telling > 0), MOST_HITS) for word in shown)):
             stretch.append(span)
             while span[1] - stretch[0][0] > DEFAULT_TRUNCATE * 2 // 3 and len(stretch) > 1:
                 stretch.pop(0)
@@ -1508,7 +1508,7 @@ def search_history(options: argparse.Namespace, search: Search, tally: Tally, se
     if "user" not in search.kinds or "history" not in search.states:
         return
     directory = "" if options.all_projects else cc.project_directory(options.project)
-    passed_over = {*searched, cc.own_session()}
+    passed_over = {*searched, *filter(None, [cc.own_session()])}  # old clients' entries name no session
     for at, typed in enumerate(cc.prompt_history()):
         if typed.session in passed_over or OWN_PROMPT.match(typed.text) or (directory and typed.project != directory):
             continue
