@@ -311,7 +311,7 @@ def test_the_working_directory_is_gone(session: Path, tmp_path: Path, script: Pa
     other = session.parents[1] / cc.folder_name(os.path.realpath(gone)) / "bbbbbbbb-0000-4000-8000-000000000002.jsonl"
     other.parent.mkdir()
     other.write_text(json.dumps({**row, "cwd": os.path.realpath(gone), "sessionId": other.stem, "message": {"role": "user", "content": "mow the barn lawn"}}) + "\n")
-    for words, found in (("--latest", b"mow the barn lawn"), (f"--id {ID}", b"Ada's barn"), ("--latest --project ..", b"")):
+    for words, found in (("--latest", b"mow the barn lawn"), (f"--id {ID}", b"Ada's barn"), ("--latest --project ..", b""), ("--latest --into .", b""), ("--all-projects --project . --limit 1 gate", b"")):
         extra = {"query_session.py": "barn", "fork_session.py": "--dry-run"}.get(script.name, "")
         gone.mkdir(exist_ok=True)
         done = shell(f"cd {shlex.quote(os.path.realpath(gone))} && rmdir ../gone && SCRIPT {words} {extra}", script)

@@ -1137,7 +1137,7 @@ def target_folder(conversation: cc.Conversation, into: Optional[str]) -> tuple[s
     """(folder of the copy, directory that its rows are moved to, empty where they stay). Raises Refusal where it is no directory."""
     if into is None:
         return os.path.dirname(os.path.abspath(conversation.transcript.path)), ""
-    directory = os.path.realpath(os.path.expanduser(into))
+    directory = os.path.realpath(os.path.join(cc.current_directory(), os.path.expanduser(into)))
     if not os.path.isdir(directory):
         raise cc.Refusal(f"--into: {directory} is no directory; make it first")
     return cc.project_folders(directory)[0], directory

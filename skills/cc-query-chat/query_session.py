@@ -197,7 +197,7 @@ class Words(Matcher):
         return f"{match.distinct} of {len(self.words)} words, {match.hits} hits"
 
     def places(self, word: str, folded: str, alone: bool) -> Iterator[tuple[int, int, str]]:
-        """Where it stands, start and end; if `alone`, a short one only by itself. (A pattern compiled for each word of a pasted text took seconds.)"""
+        """Where it stands, start and end; if `alone`, a short one only by itself. (A pattern for each word of a pasted text took seconds.)"""
         if pattern := self.patterns.get(word) or (self.bounded.get(word) if alone else None):
             yield from ((*found.span(), word) for found in pattern.finditer(folded))
         else:
@@ -1369,7 +1369,7 @@ def same_again(options: argparse.Namespace, *names: str) -> list[str]:
     for name in (*names, "chat", "id", "title", "file", "project", "latest", "all_projects"):
         value, option = getattr(options, name), f"--{name.replace('_', '-')}"
         if value:
-            words += [option] if value is True else [option, os.path.abspath(value) if name in ("file", "project") else value]
+            words += [option] if value is True else [option, os.path.join(cc.current_directory(), value) if name in ("file", "project") else value]
     return [*words, *(word for session in options.exclude for word in ("--exclude", session))]
 
 
