@@ -1440,7 +1440,7 @@ def search_report(options: argparse.Namespace) -> str:
     tally = search_targets(targets, search)
     if options.history and not tally.stopped:
         try:
-            search_history(options, search, tally, {target.session.lower() for target in targets})
+            search_history(options, search, tally, {target.session.lower() for target in targets if not target.agent})
         except TimeoutError:
             tally.stopped = True
     watch.stop()
