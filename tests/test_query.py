@@ -543,6 +543,27 @@ def test_sub_agents_only_when_asked_for(ask: Ask, config: Path) -> None:
     assert ask("--chat", "10aaaaaa-0000-4000-8000-000000000001", '"sub-agent finding"', "--subagents").get("matched") == "2"
 
 
+def test_a_named_sub_agent_s_transcript_is_searched(ask: Ask) -> None:
+    folder = CASES / "10-subagent-files/projects/-home-ada-orchard"
+    parent = "10aaaaaa-0000-4000-8000-000000000001"
+    for option, path in (("--file", folder / parent / "subagents/agent-a9f8e7d.jsonl"), ("--chat", folder / "agent-a1b2c3d.jsonl")):
+        report = ask(option, path, '"sub-agent finding"')
+        found = [(result.get("session"), result.get("agent"), result.get("state")) for result in report.iter("result")]
+        assert found == [(parent, path.stem, "subagent")]
+        assert ask(option, path, "--only", "live", '"sub-agent finding"').get("matched") == "0"
+        assert ask(option, path, "--list").get("sessions") == "1"
+
+
+def test_the_history_of_a_session_of_which_only_a_sub_agent_was_searched(ask: Ask, config: Path) -> None:
+    parent = "10aaaaaa-0000-4000-8000-000000000001"
+    config.mkdir(exist_ok=True)
+    typed = {"display": "wait for the sub-agent finding", "timestamp": 1777629600000, "project": "/home/ada/orchard", "sessionId": parent}
+    (config / "history.jsonl").write_text(json.dumps(typed) + "\n")
+    path = CASES / f"10-subagent-files/projects/-home-ada-orchard/{parent}/subagents/agent-a9f8e7d.jsonl"
+    report = ask("--file", path, "--history", "--project", "/home/ada/orchard", '"sub-agent finding"')
+    assert sorted(result.get("state") or "" for result in report.iter("result")) == ["history", "subagent"]
+
+
 def test_a_row_copied_into_a_fork_is_one_hit_that_names_both(ask: Ask, config: Path) -> None:
     shutil.copytree(FIXTURES / "v197_tui_branch/projects", config / "projects")
     folder = config / "projects/-home-dev-proj-one-app"

@@ -1223,6 +1223,9 @@ def find_targets(options: argparse.Namespace) -> tuple[list[Target], Optional[cc
     session where it names one. Raises Refusal where there is none of that name."""
     if options.ref or options.latest or any(named is not None for named in (options.id, options.title, options.file)):
         found = cc.find_session(options)
+        if (parent := sidechain_card(found.path)) is not None:
+            options.subagents = True  # who names a sub-agent's transcript asks for it
+            return [Target(found.path, parent, Target(found.path).session)], found
         target = Target(found.path)
         beside = (agent for agent in agents_in(os.path.dirname(found.path)) if agent.parent == target.session)
         return [target, *((*own_agents(target), *beside) if options.subagents else ())], found
@@ -1437,7 +1440,7 @@ def search_report(options: argparse.Namespace) -> str:
     tally = search_targets(targets, search)
     if options.history and not tally.stopped:
         try:
-            search_history(options, search, tally, {target.session.lower() for target in targets})
+            search_history(options, search, tally, {target.session.lower() for target in targets if not target.agent})
         except TimeoutError:
             tally.stopped = True
     watch.stop()
@@ -1663,8 +1666,8 @@ def item_xml(item: Item, report: Report) -> Callable[[int], str]:
 
 def list_report(options: argparse.Namespace) -> str:
     """The sessions of the target, newest first, as many as fit."""
-    targets, _ = find_targets(options)
-    paths = [target.path for target in targets if not target.agent]
+    targets, named = find_targets(options)
+    paths = [named.path] if named else [target.path for target in targets if not target.agent]
     cards: Iterable[cc.Card] = newest_first(paths)
     if options.since or options.until:
         cards = [card for card in cards if (options.since_time or 0.0) <= card.time <= (options.until_time or sys.maxsize)]
