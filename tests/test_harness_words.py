@@ -494,3 +494,12 @@ def test_exchanges_that_are_not_shown_are_counted_and_have_their_command(
     for at in range(2):
         session.call("TaskCreate", {"subject": f"task {at}", "description": "as it was said in the plan"})
     assert [call.text for call in report(session).iter("call")] == ["TaskCreate: task 0", "TaskCreate: task 1"]
+
+
+def test_what_the_client_puts_after_a_summary_stays_where_the_model_quotes_it() -> None:
+    """So many that a pattern over all of them took half a minute."""
+    line = "Recent messages are preserved verbatim."
+    record = cc.Record.__new__(cc.Record)
+    record.known_blocks = (cc.Text("1. quoted:\n" + f"{line}\n" * 20_000 + "2. the pump\n\n" + line),)
+    words = record.summary_words()
+    assert words.startswith(f"1. quoted:\n{line}\n") and words.endswith(f"{line}\n2. the pump") and words.count(line) == 20_000

@@ -465,11 +465,14 @@ class Usage(NamedTuple):
     output: int
 
 
-SUMMARY_FRAME = (  # among it: to read the whole transcript, and to go on without a question
+# What the client puts before and after a summary (2.1.332), among it to read the whole transcript, and to go on without a question.
+SUMMARY_HEAD = (
     r"\AThis session is being continued from a previous conversation[^\n]{0,200}\n\s*"
     r"(?:<system-reminder>(?s:.*?)</system-reminder>\s*)?(?:Summary:\s*)?"
-    r"|(?<!\n)(?:\n+(?:If you need specific details from before compaction|(?:Please c|C)ontinue the conversation from where|"
-    r"The messages after this summary are|Recent messages are preserved verbatim)[^\n]*)+\s*\Z"
+)
+SUMMARY_END = (
+    r"If you need specific details from before compaction|(?:Please c|C)ontinue the conversation from where"
+    r"|The messages after this summary are|Recent messages are preserved verbatim"
 )
 
 
@@ -554,8 +557,11 @@ class Record:
         return [block.text for block in self.blocks if isinstance(block, Text) and block.text]
 
     def summary_words(self) -> str:
-        """Of a compaction's summary what the model wrote, without what the client puts before and after it (2.1.332)."""
-        return re.sub(SUMMARY_FRAME, "", "\n".join(self.texts())).strip()
+        """Of a compaction's summary what the model wrote."""
+        lines = re.sub(SUMMARY_HEAD, "", "\n".join(self.texts())).split("\n")
+        while lines and (not lines[-1].strip() or re.match(SUMMARY_END, lines[-1])):
+            lines.pop()
+        return "\n".join(lines).strip()
 
     def calls(self) -> Sequence[Call]:
         """Its tool calls."""
