@@ -39,3 +39,27 @@ def test_what_a_change_of_the_model_took_back_is_not_sent(retracted: list[object
     path.write_text("\n".join(lines) + "\n", "utf-8")
     live = cc.read_conversation(cc.read_transcript(str(path))).live
     assert " ".join(str(int(record.uuid[:8])) for record in live if note_is_on_path or record.kind != "system") == sent
+
+
+def test_a_thousand_compactions_are_one_history(tmp_path: Path) -> None:
+    """Each level was a chain of all records and a call within the call before: 255 of them took four seconds, these would have been refused."""
+    times = 1_200
+    path, rows = tmp_path / "5e551015-0000-4000-8000-000000000002.jsonl", []
+    for at in range(times):
+        boundary, summary, prompt, answer = (f"{kind}{at:07d}-0000-4000-8000-000000000000" for kind in "bcde")
+        last = f"e{at - 1:07d}-0000-4000-8000-000000000000"
+        common = {"isSidechain": False, "timestamp": "2026-05-01T10:00:00.000Z", "sessionId": "s"}
+        metadata = {"trigger": "auto", "preservedMessages": {"anchorUuid": summary, "uuids": []}}
+        rows += [
+            {"parentUuid": None, "logicalParentUuid": last, **common, "type": "system", "subtype": "compact_boundary", "compactMetadata": metadata, "uuid": boundary},
+            {"parentUuid": boundary, **common, "type": "user", "isCompactSummary": True, "message": {"role": "user", "content": f"summary {at}"}, "uuid": summary},
+        ][: 2 if at else 0]
+        rows += [
+            {"parentUuid": summary if at else None, **common, "type": "user", "message": {"role": "user", "content": f"prompt {at}"}, "uuid": prompt},
+            {"parentUuid": prompt, **common, "type": "assistant", "message": {"role": "assistant", "id": f"m{at}", "content": [{"type": "text", "text": "done"}]}, "uuid": answer},
+        ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    conversation = cc.read_conversation(cc.read_transcript(str(path)))
+    assert [exchange.prompt.text for exchange in conversation.exchanges] == [f"prompt {at}" for at in range(times)]
+    assert (conversation.compactions, len(conversation.live), len(conversation.earlier)) == (times - 1, 4, (times - 1) * 4 - 2)
+    assert [exchange.live for exchange in conversation.exchanges] == [False] * (times - 1) + [True]

@@ -335,6 +335,12 @@ def test_a_saved_output_is_searched_whole_also_where_the_folder_moved(ask: Ask, 
     assert [found[0] for found in hits(ask("--file", fork, f'"{last}"'))] == ["output"]
 
 
+def test_a_long_word_beside_a_saved_output_does_not_run_away() -> None:
+    """The name of the session in front of it was looked for from each letter: 30,000 took 9 s, these would have taken hours."""
+    saved = "0a1b" * 250_000 + " /home/ada/.claude/projects/-p/5e551015-0000-4000-8000-000000000001/tool-results/b1.txt"
+    assert list(query.saved_names(saved.encode())) == [("5e551015-0000-4000-8000-000000000001", "b1.txt")]
+
+
 def test_own_traces_are_no_hits(ask: Ask, tmp_path: Path) -> None:
     path = write(
         tmp_path / "s.jsonl",

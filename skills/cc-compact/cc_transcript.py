@@ -1134,25 +1134,33 @@ def kept_prefix(boundary: Record) -> bool:
 
 
 class Links:
-    """All records of a transcript by uuid. Of a uuid that stands in the file more than once the last copy counts, links and
-    content, in the place of the first (measured)."""
+    """The main-chain records of a transcript by uuid, in file order. Of a uuid that stands there more than once the last copy counts,
+    links and content, in the place of the first (measured)."""
 
     def __init__(self, records: list[Record]) -> None:
-        self.by_uuid = {record.uuid: record for record in records}  # in the order of the first copies
-        if len(self.by_uuid) < len(records):
+        by_uuid = {record.uuid: record for record in records}  # in the order of the first copies
+        if len(by_uuid) < len(records):
             first_line: dict[str, int] = {}
             for record in records:
                 first_line.setdefault(record.uuid, record.last_line)
-            for uuid, record in self.by_uuid.items():
+            for uuid, record in by_uuid.items():
                 record.line = first_line[uuid]
-        self.main = [record for record in self.by_uuid.values() if not record.sidechain]
+        self.main = [record for record in by_uuid.values() if not record.sidechain]
+        self.lines = [record.line for record in self.main]
+        self.by_uuid = {record.uuid: record for record in self.main}
+        self.repeated = [record for record in self.main if record.line < record.last_line] if len(by_uuid) < len(records) else []
         told = [record for record in self.main if record.subtype]
         self.boundaries = [record for record in told if record.compaction and self.has_summary(record)]
         self.retractions = {record.uuid: record for record in told if record.subtype == "model_refusal_fallback"}
 
+    def between(self, line: int, limit: int) -> list[Record]:
+        """The records from `line` of the file to the one before `limit`."""
+        return self.main[bisect.bisect_left(self.lines, line) : bisect.bisect_left(self.lines, limit)]
+
     def has_summary(self, boundary: Record) -> bool:
         """Whether a summary belongs to a boundary; one without is no compaction."""
-        return next((record.summary for record in self.main if record.line > boundary.line and (record.summary or record.compaction)), False)
+        following = (self.main[at] for at in range(bisect.bisect_right(self.lines, boundary.line), len(self.main)))
+        return next((record.summary for record in following if record.summary or record.compaction), False)
 
 
 class Chain:
@@ -1160,52 +1168,55 @@ class Chain:
     what the last compaction re-parented and took away (measured on the client)."""
 
     def __init__(self, links: Links, limit: int) -> None:
-        self.links = links
+        self.links, self.limit = links, limit
         self.boundaries = [boundary for boundary in links.boundaries if boundary.line < limit]
         self.boundary = self.boundaries[-1] if self.boundaries else None
-        self.main = [record for record in links.main if record.line < limit]
-        self.by_uuid = {record.uuid: record for record in self.main}
         self.paths: dict[tuple[str, bool], list[Record]] = {}  # walks that were made
         self.ordered: dict[int, tuple[list[Record], list[Record]]] = {}  # a path, kept, so that its id is its own, and what is sent along it
+        preserved = self.preserved(self.boundary) if self.boundary else None
+        self.cuts = preserved is not None
+        self.kept, anchor = preserved or ([], "")
+        self.main = self.staying(self.boundary) if self.boundary and self.cuts else links.between(0, limit)
+        self.by_uuid = links.by_uuid if len(self.main) == len(links.main) else {record.uuid: record for record in self.main}
+        self.lines = links.lines if len(self.main) == len(links.main) else [record.line for record in self.main]
         self.moved: dict[str, str] = {}  # uuid -> parent after the compaction, "" for a root
-        self.kept: list[str] = []
-        self.cuts = False
-        if self.boundary:
-            self.compact(self.boundary)
-        self.lines = [record.line for record in self.main]
+        if self.kept:
+            self.moved = {record.uuid: self.kept[-1] for record in self.main if record.parent == anchor and anchor}
+            self.moved.update(zip(self.kept, [anchor if anchor in self.by_uuid else "", *self.kept]))
         self.times: list[tuple[float, int]] = []  # (seconds, place in main), made when a bridge is needed
 
-    def compact(self, boundary: Record) -> None:
-        """Apply the last boundary: chain what it kept under its anchor, drop what stands before it."""
+    def known(self, uuid: str) -> Optional[Record]:
+        """The record with this uuid, whatever a compaction took away, None where none stands before the limit."""
+        record = self.links.by_uuid.get(uuid)
+        return record if record and record.line < self.limit else None
+
+    def preserved(self, boundary: Record) -> Optional[tuple[list[str], str]]:
+        """(uuids of what the last boundary kept, the anchor they are chained under), None where the client ignores its metadata as a
+        whole, or where metadata was never written in this file: then the links alone decide."""
         kept, anchor, segment = boundary.compaction or Compaction(None, "", None)
         if kept is not None:
-            if not all(uuid in self.by_uuid for uuid in kept):
-                return  # the client then ignores the metadata as a whole
-        elif segment is not None:
+            return (kept, anchor) if all(map(self.known, kept)) else None
+        if segment is not None:
             kept, anchor = self.segment(*segment), segment[1]
-            if not kept or anchor not in self.by_uuid:
-                return
-        elif not any(earlier.compaction and (earlier.compaction.kept is not None or earlier.compaction.segment) for earlier in self.boundaries[:-1]):
-            return  # metadata was never written in this file: the links alone decide
-        else:
-            kept = []
-        self.kept, self.cuts = kept, True
-        staying = set(kept)
-        self.main = [record for record in self.main if record.last_line >= boundary.last_line or record.uuid in staying]
-        self.by_uuid = {record.uuid: record for record in self.main}
-        if kept:
-            self.moved = {record.uuid: kept[-1] for record in self.main if record.parent == anchor and anchor}
-            self.moved.update(zip(kept, [anchor if anchor in self.by_uuid else "", *kept]))
+            return (kept, anchor) if kept and self.known(anchor) else None
+        told = (earlier.compaction for earlier in self.boundaries[:-1] if earlier.compaction)
+        return ([], "") if any(compaction.kept is not None or compaction.segment for compaction in told) else None
+
+    def staying(self, boundary: Record) -> list[Record]:
+        """What was written since the last boundary (a copy, too) or kept by it, in file order."""
+        again = (record for record in self.links.repeated if boundary.last_line <= record.last_line and record.line < self.limit)
+        earlier = {record.line: record for record in (*map(self.links.by_uuid.__getitem__, self.kept), *again) if record.line < boundary.last_line}
+        return [*map(earlier.__getitem__, sorted(earlier)), *self.links.between(boundary.last_line, self.limit)]
 
     def segment(self, head: str, anchor: str, tail: str) -> list[str]:
         """Uuids from head to tail along the links as they stand in the file, empty where they do not lead there."""
         path: list[str] = []
-        step = self.by_uuid.get(tail)
-        while step is not None and step.uuid not in path[-1:] and len(path) <= len(self.main):
+        step = self.known(tail)
+        while step is not None and step.uuid not in path[-1:] and len(path) <= len(self.links.main):
             path.append(step.uuid)
             if step.uuid == head:
                 return path[::-1] if step.kind != "progress" else []
-            step = self.by_uuid.get(step.parent or "")
+            step = self.known(step.parent or "")
         return []
 
     def parent(self, record: Record) -> Optional[Record]:
@@ -1216,7 +1227,7 @@ class Chain:
         known = self.by_uuid.get(uuid)
         if known:
             return known
-        if self.cuts and uuid in self.links.by_uuid and not self.links.by_uuid[uuid].sidechain:  # it was taken away
+        if self.cuts and uuid in self.links.by_uuid:  # it was taken away
             return self.by_uuid[self.kept[-1]] if self.kept else None
         return self.bridge(record)
 
@@ -1308,15 +1319,22 @@ class Chain:
 
     def history(self, leaf: Record) -> list[Record]:
         """What led to `leaf`, across compactions, each record once, in the order it happened."""
-        path = self.walk(leaf, lenient=True)
-        boundary = self.boundary
-        if boundary is None or not (self.cuts or path[0] is boundary):
-            return self.with_parallels(path)
-        older = Chain(self.links, boundary.line)
-        before = older.compacted_leaf(boundary)
-        happened = older.history(before) if before else []
-        known = {record.uuid for record in happened}
-        return happened + [record for record in self.with_parallels(path) if record.uuid not in known]
+        chain: Chain = self
+        end: Optional[Record] = leaf
+        stages: list[list[Record]] = []  # the newest first
+        while end is not None:
+            path = chain.walk(end, lenient=True)
+            stages.append(chain.with_parallels(path))
+            boundary = chain.boundary
+            if boundary is None or not (chain.cuts or path[0] is boundary):
+                break
+            chain = Chain(self.links, boundary.line)
+            end = chain.compacted_leaf(boundary)
+        happened: dict[str, Record] = {}
+        for stage in reversed(stages):
+            for record in stage:
+                happened.setdefault(record.uuid, record)
+        return list(happened.values())
 
     def compacted_leaf(self, boundary: Record) -> Optional[Record]:
         """The last record that a later compaction took away: its logical parent, unless that is only an old row written again."""

@@ -453,7 +453,9 @@ OTHER_SPELLINGS = {  # of a letter, the codes of them; re takes a dotless i for 
     letter: [ord(other) for other in FOLDED_TO_ASCII if letter in other.casefold().replace("\u0131", "i")] for letter in "afiklnst"
 }
 MADE_UP = "[image]"  # the one text in an item that its line does not hold
-SAVED = re.compile(rb"([\w-]+)[/\\]+tool-results[/\\]+([\w.-]+)")
+SAVED = re.compile(rb"tool-results[/\\]+([\w.-]+)")
+SAVED_BY = re.compile(rb"([\w-]+)[/\\]+\Z")  # what stands before that: the session
+NAME_BYTES = 256  # a file's name has 255 at most
 SNAPSHOT = re.compile(rb'\{"parentUuid":(?:null|"[^"\\]*"),"isSidechain":(?:true|false),"attachment":\{"type":"prompt_snapshot"')
 UNICODE_ESCAPES = re.compile(r"\\\\|((?:\\u[0-9a-fA-F]{4})+)")
 USE_SIEVE = True  # tests turn it off, to see that it never changes a result
@@ -646,12 +648,18 @@ def saved_outputs(path: str, text: bytes) -> Iterator[str]:
     stem, _ = os.path.splitext(os.path.abspath(path))
     place = os.path.dirname(stem)
     started, _, _ = place.partition(f"{os.sep}subagents")  # of a sub-agent's transcript
-    for session, name in dict.fromkeys(SAVED.findall(text)):
-        folder, file = session.decode(), name.decode()
+    for folder, file in dict.fromkeys(saved_names(text)):
         saved = saved_in((stem, os.path.join(place, folder), started), file)
         saved = saved or (saved_elsewhere(folder, file) if cc.UUID.fullmatch(folder) else None)
         if saved:
             yield saved
+
+
+def saved_names(text: bytes) -> Iterator[tuple[str, str]]:
+    """Session and file name of the outputs that a text says were saved."""
+    for found in SAVED.finditer(text):
+        if session := SAVED_BY.search(text[max(found.start() - NAME_BYTES, 0) : found.start()]):
+            yield session[1].decode(), found[1].decode()
 
 
 def saved_in(folders: Iterable[str], name: str) -> Optional[str]:
