@@ -344,7 +344,7 @@ QUIET_COMMIT = (
 
 def bare_command(command: str) -> str:
     """A shell command with its here-documents and quoted texts painted over, so what it runs and not what it names; every place stays."""
-    bare = re.sub(r"<<-?\s*['\"]?(\w+).*?\n\s*\1\b", lambda found: " " * len(found[0]), command, flags=re.S)
+    bare = re.sub(r"<<-?\s*['\"]?(\w{1,60})\b.*?\n\s*\1\b", lambda found: " " * len(found[0]), command, flags=re.S)
     return re.sub(r"\"[^\"]*\"|'[^']*'", lambda found: "Q" * len(found[0]), bare)
 
 

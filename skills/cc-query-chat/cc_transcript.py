@@ -690,6 +690,7 @@ TAIL_BYTES = 1_024  # where a record's place in the world stands, and what a sho
 BLOCK_TAIL = 256  # where a result block's flag and id stand, behind its content
 DETAIL = b'"toolUseResult":'
 SIDE_START = b'{"type":"'
+READ_KINDS = frozenset(kind.encode() for kind in CHAIN_KINDS | SIDE_KINDS)
 SIDE_TAILS = (b'"gitBranch":', b'"parentUuid":', b'Title":', b'"agentName":', b'"leafUuid":')  # of every record that counts
 
 
@@ -701,15 +702,20 @@ def is_idle(data: bytes, start: int = 0, end: int = sys.maxsize) -> bool:
     """
     if not data.startswith(SIDE_START, start) or not data.endswith((b"}\n", b"}\r\n"), start, end):
         return False
+    end = min(end, len(data))
     begin = start + len(SIDE_START)
-    kind = data[begin : max(data.find(b'"', begin, begin + 64), begin)].decode("latin-1")
-    if not kind or "\\" in kind or kind in CHAIN_KINDS or kind in SIDE_KINDS or data.find(b'"parentUuid":', start, min(start + TAIL_BYTES, end)) >= 0:
+    kind = data[begin : max(data.find(b'"', begin, min(begin + 64, end)), begin)]
+    if not kind or b"\\" in kind or kind in READ_KINDS:
         return False
-    tail = data[max(start, min(end, len(data)) - TAIL_BYTES) : end]
+    tail = data[max(start, end - TAIL_BYTES) : end]
     for sign in SIDE_TAILS:
         if sign in tail:
             return False
-    return kind.startswith("api-request") or data.find(b'}{"type":"', start, end) < 0  # requests are most of a file, and hold these
+    if end - start <= TAIL_BYTES:
+        return True
+    if data.find(b'"parentUuid":', start, start + TAIL_BYTES) >= 0:
+        return False
+    return kind.startswith(b"api-request") or data.find(b'}{"type":"', start, end) < 0  # requests are most of a file, and hold these
 
 
 def recognise(transcript: Transcript, offset: int, data: bytes) -> Optional[Record]:
@@ -995,7 +1001,7 @@ HARNESS_START = re.compile(
 )
 LATE_NOTICE = re.compile(r"[^\n<]*\n\s*<task-notification>.*</task-notification>\s*\Z", re.S)  # a line before it says what it is
 NO_PERSON = frozenset(("scheduled", "task_notification", "auto_continuation", "peer", "host_synthetic", "system"))  # turnOrigin, as in the client
-COMMAND_NAME = re.compile(r"<command-name>\s*(/?[^<]*?)\s*</command-name>")
+COMMAND_NAME = re.compile(r"<command-name>([^<]*)</command-name>")
 COMMAND_ARGS = re.compile(r"<command-args>(.*?)</command-args>", re.S)
 SHELL_INPUT = re.compile(r"\s*<bash-input>(.*?)</bash-input>", re.S)
 SHELL_OUTPUT = re.compile(r"<bash-(stdout|stderr)>(.*?)</bash-\1>", re.S)
@@ -1023,7 +1029,7 @@ def command_line(text: str) -> str:
     if not name:
         return ""
     args = COMMAND_ARGS.search(text)
-    return f"/{name[1].lstrip('/')} {args[1].strip() if args else ''}".strip()
+    return f"/{name[1].strip().lstrip('/')} {args[1].strip() if args else ''}".strip()
 
 
 def prompt_of(record: Record, loose: bool = False) -> Optional[Prompt]:
