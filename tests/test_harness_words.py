@@ -165,6 +165,7 @@ def test_tasks_are_known_by_the_number_that_the_result_names(report: Callable[[S
     ("git push", True), ("cd x && git -C ../y push -u origin main", True), ("git commit -m 'later' && git push", True), ("git --no-pager push -n", False),
     ("echo 'git push later' > notes", False), ("git stash push", False), ("git push --dry-run", False), ("git log --grep=push", False),
     ("git commit -F - <<'EOF'\nsay why git push waits\nEOF", False),
+    ("base64 -d <<< " + "aGk0" * 50_000 + "\ngit push", True), ("git " + "--paginate " * 60 + "status", False), ("git " + "-c " * 61 + "status", False),  # none runs away
 ])
 def test_what_is_a_push(command: str, pushes: bool, report: Callable[[Session], ElementTree.Element]) -> None:
     session = Session()

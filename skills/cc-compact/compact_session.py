@@ -350,7 +350,7 @@ def bare_command(command: str) -> str:
 
 def push_in(command: str) -> str:
     """The part of a shell command that pushes, empty where none does: not one that pushes to a stash or only tries it out."""
-    pushes = re.finditer(r"\bgit(?:\s+-[cC]\s+\S+|\s+--?[\w-]+(?:=\S+)?)*\s+push\b[^|;&\n<>]*", bare_command(command))
+    pushes = re.finditer(r"\bgit(?:\s+-[cC]\s+\S+|\s+-(?![cC]\s)[\w-]+(?:=\S+)?)*\s+push\b[^|;&\n<>]*", bare_command(command))
     tried = (command[push.start() : push.end()] for push in pushes if not re.search(r"\s(?:--dry-run|-n)\b", push[0]))
     return next((re.sub(r"\s+\d?\s*\Z", "", push) for push in tried), "")
 
