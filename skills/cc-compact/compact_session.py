@@ -1038,7 +1038,7 @@ def omitted(fitted: list[cc.Fitted], level: Level, quote: cc.Quoter, most: int) 
     left_out: dict[str, object] = {"shown": "; ".join(parts)} if parts else {"texts-cut": cuts}
     identifier, turns = level.conversation.transcript.id, left or told
     path = os.path.abspath(level.found.path)
-    known = cc.UUID.fullmatch(identifier) and any(path.startswith(root + os.sep) for root in cc.projects_roots())
+    known = re.fullmatch(cc.UUID, identifier) and any(path.startswith(root + os.sep) for root in cc.projects_roots())
     named = f"--id {identifier}" if known else f"--file {cc.in_quotes(path)}"
     command = detail_command(named, f"--turn {turns[0]}-{turns[-1]}" if turns else "--list")
     head = quote.attributes({**left_out, "or": "--keyword WORDS" if SEARCH in command else None})

@@ -34,7 +34,8 @@ from typing import IO, Any, NamedTuple, NoReturn, Optional, TypeVar
 
 VERSION = "0.1.0"
 
-UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.I)
+# Patterns that many runs never need are kept as text, which re compiles when it meets them first.
+UUID = r"(?i)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 FOLDER_UNITS = 200  # the client cuts a folder name there and adds a hash of the path
 BLOCK_BYTES = 1 << 22  # one read of a transcript: half the time of 256 KB, and no gain beyond (measured)
 WHOLE_BYTES = 2 << 20  # of a transcript up to here each line is parsed; of a larger one head and tail of a line, where its shape is known
@@ -269,7 +270,7 @@ class Parsed(NamedTuple):
 
 DECODER = json.JSONDecoder(strict=False)  # raw control characters inside strings are kept, as text
 MOST_STUBS = 1_000  # torn pieces of one line that a record is looked for behind: a line nested 600,000 deep took minutes
-RECORD_START = re.compile(r'\{\s*"(?:parentUuid|type)"\s*:')
+RECORD_START = r'\{\s*"(?:parentUuid|type)"\s*:'
 
 
 def read_lines(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
@@ -301,7 +302,7 @@ def parse_line(data: bytes) -> Parsed:
             at += len(text[at : at + 4096]) - len(text[at : at + 4096].lstrip("\0 \t\r"))
         except (ValueError, RecursionError):
             stubs += 1
-            following = RECORD_START.search(text, at + 1) if stubs < MOST_STUBS else None
+            following = re.compile(RECORD_START).search(text, at + 1) if stubs < MOST_STUBS else None
             at = following.start() if following else len(text)
     return Parsed(objects, stubs > 0)
 
@@ -682,7 +683,7 @@ PLACE_TAIL = re.compile(
     rb',(?:"entrypoint":"([^"\\]*)",)?"cwd":("(?:[^"\\]|\\.)*"),"sessionId":"([^"\\]*)",(?:"version":"[^"\\]*",)?"gitBranch":("(?:[^"\\]|\\.)*")'
     rb'(?:,"[a-zA-Z]+":"[^"\\]*")*'
 )
-FORK_TAIL = re.compile(rb',"forkedFrom":\{"sessionId":"([^"\\]*)","messageUuid":"[^"\\]*"\}')
+FORK_TAIL = rb',"forkedFrom":\{"sessionId":"([^"\\]*)","messageUuid":"[^"\\]*"\}'
 RESULT_END = re.compile(rb'["\]l](?:,"is_error":(true|false))?(?:,"tool_use_id":"([^"\\]*)")?\}\]\}\Z')
 CONTENT, NEXT_BLOCK = b'"content":[', b'},{"type":"'
 ANSWER_LINK, ATTACHMENT_LINK = b',"type":"assistant","uuid":"', b',"type":"attachment","uuid":"'
@@ -785,7 +786,7 @@ def take_place(record: Record, data: bytes, link_end: int) -> bool:
     places, tail = record.transcript.places, max(link_end, len(data) - TAIL_BYTES)
     at = data.rfind(b',"entrypoint":"', tail)
     ending = data[at if at >= 0 else data.rfind(b',"cwd":"', tail) :]
-    if b'"forkedFrom"' in ending and (fork := FORK_TAIL.search(ending)):
+    if b'"forkedFrom"' in ending and (fork := re.search(FORK_TAIL, ending)):
         record.forked_from = fork[1].decode("utf-8", "replace")
         ending = ending[: fork.start()] + ending[fork.end() :]
     if ending not in places:
@@ -990,21 +991,20 @@ class Prompt(NamedTuple):
     how: str
 
 
-ENVELOPE = re.compile(
-    r"<(local-command-stdout|local-command-stderr|local-command-caveat|bash-stdout|bash-stderr|bash-exit-code|task-notification|system-reminder"
-    r"|teammate-message|cross-session-message|ide_[a-z_]+|[a-z]+(?:-[a-z]+)*-hook)\b[^>]*>.*?</\1>",
-    re.S,
+ENVELOPE = (
+    r"(?s)<(local-command-stdout|local-command-stderr|local-command-caveat|bash-stdout|bash-stderr|bash-exit-code|task-notification|system-reminder"
+    r"|teammate-message|cross-session-message|ide_[a-z_]+|[a-z]+(?:-[a-z]+)*-hook)\b[^>]*>.*?</\1>"
 )
 REMINDER, REMINDER_END = "<system-reminder>", "</system-reminder>"
-HARNESS_START = re.compile(
+HARNESS_START = (
     r"Caveat: The messages below|\[Request interrupted by user|\[SYSTEM NOTIFICATION|[A-Z][A-Za-z]+ hook (?:feedback|blocking error from command)\b"
 )
-LATE_NOTICE = re.compile(r"[^\n<]*\n\s*<task-notification>.*</task-notification>\s*\Z", re.S)  # a line before it says what it is
+LATE_NOTICE = r"(?s)[^\n<]*\n\s*<task-notification>.*</task-notification>\s*\Z"  # a line before it says what it is
 NO_PERSON = frozenset(("scheduled", "task_notification", "auto_continuation", "peer", "host_synthetic", "system"))  # turnOrigin, as in the client
-COMMAND_NAME = re.compile(r"<command-name>([^<]*)</command-name>")
-COMMAND_ARGS = re.compile(r"<command-args>(.*?)</command-args>", re.S)
-SHELL_INPUT = re.compile(r"\s*<bash-input>(.*?)</bash-input>", re.S)
-SHELL_OUTPUT = re.compile(r"<bash-(stdout|stderr)>(.*?)</bash-\1>", re.S)
+COMMAND_NAME = r"<command-name>([^<]*)</command-name>"
+COMMAND_ARGS = r"(?s)<command-args>(.*?)</command-args>"
+SHELL_INPUT = r"(?s)\s*<bash-input>(.*?)</bash-input>"
+SHELL_OUTPUT = r"(?s)<bash-(stdout|stderr)>(.*?)</bash-\1>"
 # fmt: off
 LOCAL_COMMANDS = frozenset((  # they never reach the model
      "add-dir", "agents", "branch", "clear", "compact", "config", "context", "copy", "cost", "doctor", "effort", "exit", "export", "fast",
@@ -1016,19 +1016,19 @@ LOCAL_COMMANDS = frozenset((  # they never reach the model
 
 def strip_envelopes(text: str) -> str:
     """`text` without the harness's envelopes that stand before or after a person's own words."""
-    while (envelope := ENVELOPE.match(text.lstrip())) is not None:
+    while (envelope := re.match(ENVELOPE, text.lstrip())) is not None:
         text = text.lstrip()[envelope.end() :].lstrip("\n")
     while text.rstrip().endswith(REMINDER_END) and REMINDER in text:
         text = text[: text.rfind(REMINDER)].rstrip()
-    return "" if HARNESS_START.match(text) else text
+    return "" if re.match(HARNESS_START, text) else text
 
 
 def command_line(text: str) -> str:
     """`/x args` of a slash command's record, empty for any other text."""
-    name = COMMAND_NAME.search(text) if text.lstrip().startswith(("<command-name>", "<command-message>")) else None
+    name = re.search(COMMAND_NAME, text) if text.lstrip().startswith(("<command-name>", "<command-message>")) else None
     if not name:
         return ""
-    args = COMMAND_ARGS.search(text)
+    args = re.search(COMMAND_ARGS, text)
     return f"/{name[1].strip().lstrip('/')} {args[1].strip() if args else ''}".strip()
 
 
@@ -1039,9 +1039,9 @@ def prompt_of(record: Record, loose: bool = False) -> Optional[Prompt]:
         return None
     if record.own_results and not loose:
         return None
-    parts = [strip_envelopes(text) for text in record.texts() if record.origin or not LATE_NOTICE.match(text)]
+    parts = [strip_envelopes(text) for text in record.texts() if record.origin or not re.match(LATE_NOTICE, text)]
     text = "\n".join(part for part in parts if part.strip())
-    if shell := SHELL_INPUT.match(text):
+    if shell := re.match(SHELL_INPUT, text):
         return Prompt(f"! {shell[1]}", "shell")
     if command := command_line(text):
         return None if record.local or command.split()[0][1:] in LOCAL_COMMANDS else Prompt(command, "command")
@@ -1059,7 +1059,7 @@ def local_command(record: Record) -> str:
 
 def shell_output(text: str) -> str:
     """What a command of the person's own printed, from the text of its record: the client stores it XML-escaped once."""
-    printed = "\n".join(part for _, part in SHELL_OUTPUT.findall(text) if part)
+    printed = "\n".join(part for _, part in re.findall(SHELL_OUTPUT, text) if part)
     return printed.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"').replace("&#39;", "'").replace("&amp;", "&")
 
 
@@ -1566,7 +1566,6 @@ def note_harness_record(conversation: Conversation, exchange: Optional[Exchange]
 # --------------------------------------------------------------------------------------------------------------- report
 
 
-# Patterns that most runs never need are kept as text, which re compiles when it meets them first.
 ANSI = "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|\x1b[@-Z\\\\-_]"
 UNFIT = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"
 NONCHARACTERS = "[" + "".join(map(chr, (plane << 16 | last for plane in range(1, 17) for last in (0xFFFE, 0xFFFF)))) + "]"  # beyond the first plane
@@ -2391,7 +2390,7 @@ def find_session(arguments: argparse.Namespace, default: str = "latest") -> Foun
     if arguments.file is not None:
         return found_file(arguments.file)
     if arguments.id is not None:
-        given = UUID.search(arguments.id)
+        given = re.search(UUID, arguments.id)
         return find_id(given[0].lower()) if given else find_reference(arguments.id, directory, arguments.all_projects)
     if arguments.title is not None:
         return find_title(arguments.title, directory, arguments.all_projects)
@@ -2410,7 +2409,7 @@ def find_reference(reference: str, directory: str, everywhere: bool) -> Found:
         raise Refusal(f"no such session: '{reference}' is no name; give a title, an id, a prefix of 4 or more, or a path")
     if reference.endswith(".jsonl") and (os.sep in reference or os.path.isfile(reference)):
         return found_file(os.path.expanduser(reference))
-    if identifier := UUID.search(reference):
+    if identifier := re.search(UUID, reference):
         return find_id(identifier[0].lower())
     if reference == "this":
         if not own_session():

@@ -1128,7 +1128,7 @@ class Identity(NamedTuple):
 def source_id(conversation: cc.Conversation) -> str:
     """The id of the session that is copied: its file's name, else what its records say."""
     transcript = conversation.transcript
-    if cc.UUID.fullmatch(transcript.id):
+    if re.fullmatch(cc.UUID, transcript.id):
         return transcript.id
     return next((record.session for record in reversed(conversation.live) if record.session), transcript.id)
 
@@ -1434,7 +1434,7 @@ exit status: 0 done, 1 refused (one line on stderr), 2 wrong usage
 
 def turn_or_uuid(text: str) -> str:
     """A turn's number or a record's uuid, for argparse."""
-    if not cc.UUID.fullmatch(text) and not (text.isdecimal() and len(text) < 10):
+    if not re.fullmatch(cc.UUID, text) and not (text.isdecimal() and len(text) < 10):
         raise argparse.ArgumentTypeError(f"{text} is neither a turn's number nor the uuid of a record")
     return text
 

@@ -650,7 +650,7 @@ def saved_outputs(path: str, text: bytes) -> Iterator[str]:
     started, _, _ = place.partition(f"{os.sep}subagents")  # of a sub-agent's transcript
     for folder, file in dict.fromkeys(saved_names(text)):
         saved = saved_in((stem, os.path.join(place, folder), started), file)
-        saved = saved or (saved_elsewhere(folder, file) if cc.UUID.fullmatch(folder) else None)
+        saved = saved or (saved_elsewhere(folder, file) if re.fullmatch(cc.UUID, folder) else None)
         if saved:
             yield saved
 
