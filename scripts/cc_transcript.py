@@ -708,11 +708,14 @@ def is_idle(data: bytes, start: int = 0, end: int = sys.maxsize) -> bool:
     kind = data[begin : max(data.find(b'"', begin, min(begin + 64, end)), begin)]
     if not kind or b"\\" in kind or kind in READ_KINDS:
         return False
+    short = end - start <= TAIL_BYTES
+    if short and data.count(b"{", start, end) == 1:  # nothing can be glued to it
+        return True
     tail = data[max(start, end - TAIL_BYTES) : end]
     for sign in SIDE_TAILS:
         if sign in tail:
             return False
-    if end - start <= TAIL_BYTES:
+    if short:
         return True
     if data.find(b'"parentUuid":', start, start + TAIL_BYTES) >= 0:
         return False
