@@ -1462,16 +1462,18 @@ def in_order(rows: list[Record], on_path: dict[str, int]) -> list[Record]:
     """Rows of one answer, given in file order: those on the path in its order, the others set in before the next later row."""
     if len(rows) == 1:
         return rows
-    own = sorted([row for row in rows if row.uuid in on_path], key=lambda row: on_path[row.uuid])
-    others = [row for row in rows if row.uuid not in on_path]
-    if not others:
-        return own
-    found: list[Record] = []
-    for row in own:
-        found += [other for other in others if other.line < row.line]
-        others = [other for other in others if other.line > row.line]
-        found.append(row)
-    return found + others
+    own = sorted((row for row in rows if row.uuid in on_path), key=lambda row: on_path[row.uuid])
+    return list(merged(own, [row for row in rows if row.uuid not in on_path]))
+
+
+def merged(records: list[Record], others: list[Record]) -> Iterator[Record]:
+    """`records` with others, which are given in file order, set in by their place in the file."""
+    waiting = others[::-1]
+    for record in records:
+        while waiting and waiting[-1].line <= record.line:
+            yield waiting.pop()
+        yield record
+    yield from reversed(waiting)
 
 
 def read_conversation(transcript: Transcript) -> Conversation:
@@ -1520,16 +1522,6 @@ def open_exchange(conversation: Conversation, before: Optional[Exchange], prompt
     opened = Exchange((before.n if before else 0) + (prompt.how != "none"), prompt, record, lives)
     conversation.exchanges.append(opened)
     return opened
-
-
-def merged(records: list[Record], loose: list[Record]) -> Iterator[Record]:
-    """`records` with those that have no link set in by their place in the file."""
-    waiting = list(loose)
-    for record in records:
-        while waiting and waiting[0].line <= record.line:
-            yield waiting.pop(0)
-        yield record
-    yield from waiting
 
 
 def add_answer(exchange: Exchange, record: Record, results: dict[str, Result]) -> None:
