@@ -686,9 +686,12 @@ PLACE_TAIL = re.compile(
 FORK_TAIL = rb',"forkedFrom":\{"sessionId":"([^"\\]*)","messageUuid":"[^"\\]*"\}'
 RESULT_END = re.compile(rb'["\]l](?:,"is_error":(true|false))?(?:,"tool_use_id":"([^"\\]*)")?\}\]\}\Z')
 CONTENT, NEXT_BLOCK = b'"content":[', b'},{"type":"'
+GLUED = b'{"parentUuid":'  # within a line: another record, glued to a torn one
+BEHIND_TEXT = (b'"type":"',)  # where a result's content is one text, the sign of another block or record behind it
+IN_LIST = (NEXT_BLOCK, b'},{"tool_use_id":"', GLUED)  # the same where it is a list of blocks
 ANSWER_LINK, ATTACHMENT_LINK = b',"type":"assistant","uuid":"', b',"type":"attachment","uuid":"'
 TAIL_BYTES = 1_024  # where a record's place in the world stands, and what a short record glued to a line's end begins with
-BLOCK_TAIL = 256  # where a result block's flag and id stand, behind its content
+BLOCK_TAIL = 128  # where a result block's flag and id stand, behind its content
 DETAIL = b'"toolUseResult":'
 SIDE_START = b'{"type":"'
 READ_KINDS = frozenset(kind.encode() for kind in CHAIN_KINDS | SIDE_KINDS)
@@ -728,7 +731,7 @@ def recognise(transcript: Transcript, offset: int, data: bytes) -> Optional[Reco
     The text and the detail are read when somebody asks. A test proves that whole lines give the same records.
     """
     head = CHAIN_HEAD.match(data, 0, TAIL_BYTES)
-    if not head or data.find(b'{"parentUuid":', 1) >= 0:  # a stub with another record glued to it
+    if not head:
         return None
     start = head.end()
     parent, sidechain, model, answer, late_model, call, tool, first, second, attachment = head.groups()
@@ -741,11 +744,13 @@ def recognise(transcript: Transcript, offset: int, data: bytes) -> Optional[Reco
     record = linked_record(transcript, offset, data, at, kind, parent, sidechain) if at > start else None
     if not record:
         return None
+    if kind == "user":
+        return record if take_result(record, data, start, at, first or second) else None
+    if data.find(GLUED, start) >= 0:
+        return None
     if attachment:
         record.subtype = attachment.decode()
         return record if attachment != b"queued_command" else None  # what a person said is read whole
-    if answer is None:
-        return record if take_result(record, data, start, at, first or second) else None
     record.message_id, record.model = answer.decode("utf-8", "replace"), intern_string((model or late_model or b"").decode("utf-8", "replace"))
     record.known_blocks = record.known_tokens = None
     if tool is not None:
@@ -768,11 +773,15 @@ def linked_record(
 
 def take_result(record: Record, data: bytes, start: int, end: int, call: Optional[bytes]) -> bool:
     """Fill in the one result of a record, whose block ends before `end`; False where it takes a closer look."""
-    if data.find(NEXT_BLOCK, start, end) >= 0:
-        return False
-    ending = RESULT_END.search(data, max(start, end - BLOCK_TAIL), end)
-    if not ending or (ending[2] is None) == (call is None) or data.count(b'"tool_use_id":"', start, end) != (call is None):
+    for sign in IN_LIST if data.startswith(b"[", start) else BEHIND_TEXT:
+        if data.find(sign, start, end) >= 0:
+            return False
+    block_tail = max(start, end - BLOCK_TAIL)
+    ending = RESULT_END.search(data, block_tail, end)
+    if not ending or (ending[2] is None) == (call is None) or data.count(b'"tool_use_id":"', block_tail, end) != (call is None):
         return False  # no id, two, or an order of keys that is not the client's
+    if data.find(GLUED, end) >= 0:
+        return False
     failed = ending[1] == b"true"
     tail = end if failed else max(end, len(data) - TAIL_BYTES)  # a refusal is marked as an error, too
     if data.find(b'"toolDenialKind"', tail) >= 0 or data.find(REFUSED.encode() if failed else FAILED.encode(), start, start + BLOCK_TAIL) >= 0:
