@@ -622,6 +622,8 @@ def narrow_user(record: Record, fields: dict[str, Any], message: dict[str, Any])
     record.local = fields.get("rowSource") == "local" and not record.origin
     detail = string(fields.get("toolUseResult"))
     record.denial = string(fields.get("toolDenialKind")) or ("user-rejected" if detail.startswith("User rejected") else "")
+    if record.denial and mapping(fields.get("permissionDecision")).get("source") in ("config", "hook"):
+        record.denial = "permission-rule"  # of what nobody was asked, client 2.1.332 says "user-rejected" as well, without a terminal
     if len(record.own_results) == 1:
         take_failure(record, record.own_results[0], detail, array(message.get("content")))
 
