@@ -35,11 +35,11 @@ class Session:
             "parentUuid": parent, "isSidechain": False, "type": kind, "message": message, "uuid": uuid, "timestamp": f"2026-05-01T10:{at:02d}:00.000Z",
             **fields, "cwd": "/home/ada/orchard", "sessionId": SESSION, "version": "2.1.332", "gitBranch": "main"}, separators=(",", ":")))
 
-    def call(self, name: str, given: Any, said: Any = "done", detail: Any = None, failed: Optional[bool] = None) -> None:
+    def call(self, name: str, given: Any, said: Any = "done", detail: Any = None, failed: Optional[bool] = None, **more: Any) -> None:
         call = f"toolu_{len(self.lines)}"
         self.row("assistant", [{"type": "tool_use", "id": call, "name": name, "input": given}])
         block = {"type": "tool_result", "content": said, **({} if failed is None else {"is_error": failed}), "tool_use_id": call}
-        self.row("user", [block], **({} if detail is None else {"toolUseResult": detail}))
+        self.row("user", [block], **({} if detail is None else {"toolUseResult": detail}), **more)
 
     def write(self, folder: Path) -> Path:
         path = folder / f"{SESSION}.jsonl"
@@ -49,8 +49,8 @@ class Session:
 
 @pytest.fixture
 def report(tmp_path: Path, run_script: Run) -> Callable[[Session], ElementTree.Element]:
-    def made(session: Session) -> ElementTree.Element:
-        done = run_script(COMPACT, "--file", str(session.write(tmp_path)))
+    def made(session: Session, *options: str) -> ElementTree.Element:
+        done = run_script(COMPACT, "--file", str(session.write(tmp_path)), *options)
         assert done.returncode == 0, done.stderr
         return ElementTree.fromstring(done.stdout)
     return made
@@ -115,7 +115,26 @@ def test_an_answer_with_a_note_of_the_persons_own(report: Callable[[Session], El
     session.row("user", "plan the harvest")
     detail = {"answers": {"Which rows?": "East, West"}, "annotations": {"Which rows?": {"notes": "not before Sunday"}}}
     session.call("AskUserQuestion", {"questions": [{"question": "Which rows?"}]}, "User has answered", detail)
-    assert [found.text for found in report(session).iter("decision")] == ["East, West <- Which rows?; not before Sunday <- Which rows?"]
+    assert [found.text for found in report(session).iter("decision")] == ["East, West; not before Sunday <- Which rows?"]
+
+
+def test_what_the_configuration_refused_is_no_decision(report: Callable[[Session], ElementTree.Element]) -> None:
+    """In a session without a terminal client 2.1.332 calls it "user-rejected" as well."""
+    session = Session()
+    session.row("user", "fetch the page")
+    session.call("WebFetch", {"url": "https://example.com/"}, "Claude requested permissions to use WebFetch, but you haven't granted it yet.", "Error: x", True,
+                 toolDenialKind="user-rejected", permissionDecision={"decision": "reject", "source": "config", "reasonCode": "unknown"})
+    parsed = report(session)
+    assert not list(parsed.iter("decision"))
+    assert [found.get("result") for found in parsed.iter("call")] == ["failed"]
+
+
+def test_the_tags_of_the_clients_own_errors_are_not_shown(report: Callable[[Session], ElementTree.Element]) -> None:
+    session = Session()
+    session.row("user", "fetch the page")
+    session.call("Edit", {"file_path": "/home/ada/orchard/wall.py"}, "<tool_use_error>String to replace not found in file.</tool_use_error>", None, True)
+    call = next(report(session).iter("call"))
+    assert [call.text, *(output.text for output in call)] == ["Edit: wall.py", "String to replace not found in file."]
 
 
 ASKED = {"questions": [{"question": "Which wood?", "options": [{"label": "oak"}, {"label": "pine"}]}]}
@@ -125,7 +144,7 @@ APPROVED = "User has approved your plan. You can now start coding.\n\n## Approve
 
 @pytest.mark.parametrize(("name", "given", "said", "detail", "failed", "decisions"), [
     ("AskUserQuestion", ASKED, "The user responded: ash", {"answers": {}, "response": "ash"}, False, [("answer", "ash")]),
-    ("AskUserQuestion", ASKED, "x", {"answers": {"Which wood?": "oak"}, "response": "but dry"}, False, [("answer", "oak <- Which wood?; but dry")]),
+    ("AskUserQuestion", ASKED, "x", {"answers": {"Which wood?": "oak"}, "response": "but dry"}, False, [("answer", "oak <- Which wood?"), ("answer", "but dry")]),
     ("AskUserQuestion", ASKED, "x", {"answers": {"Which wood?": "(notes only)"}, "annotations": {"Which wood?": {"notes": "ask Ada"}}}, False,
      [("answer", "ask Ada <- Which wood?")]),
     ("AskUserQuestion", ASKED, "No response after 60s", {"answers": {"Which wood?": "oak"}, "afkTimeoutMs": 60_000}, False,
@@ -285,7 +304,8 @@ def test_the_whole_task_list_tells_of_tasks_made_before(report: Callable[[Sessio
 
 def test_a_long_paste_leaves_room_for_the_persons_own_words(report: Callable[[Session], ElementTree.Element]) -> None:
     session = Session()
-    session.row("user", 'here is the spec:\n<pasted_content id="1">\n' + "A row of trees. " * 600 + "\n</pasted_content>\nbuild it, but never touch the hedge")
+    session.row("user", 'here is the spec:\n<pasted_content id="1">\n' + "A row of trees. " * 600
+                + '\n</pasted_content id="1">\nbuild it, but never touch the hedge')  # as client 2.1.332 writes it
     session.row("assistant", [{"type": "text", "text": "Reading."}])
     session.row("user", '<pasted_content id="2">\n' + "only pasted " * 200 + "</pasted_content>")
     told = "[pasted, 9,599 characters: A row of trees. A row of trees. A row of trees. A row of tr…]"
@@ -294,6 +314,18 @@ def test_a_long_paste_leaves_room_for_the_persons_own_words(report: Callable[[Se
     assert first.text == f"here is the spec: {told} build it, but never touch the hedge"
     assert second.text is not None and second.text.startswith('<pasted_content id="2"> only pasted only pasted')
     assert next(parsed.iter("user")).text == f"here is the spec:\n{told}\nbuild it, but never touch the hedge"
+
+
+def test_an_answer_that_is_not_shown_says_how_long_it_was(report: Callable[..., ElementTree.Element]) -> None:
+    session = Session()
+    for row in range(30):
+        session.row("user", f"what grows in row {row}?")
+        session.row("assistant", [{"type": "text", "text": "A pear. " * 100}])
+    parsed = report(session, "--max-chars", "3000")
+    shown = [(found.get("n"), agent.text, agent.get("cut")) for found in parsed.iter("exchange") for agent in found.iter("agent")]
+    assert shown[0] == ("1", None, "800")
+    assert {cut for _, text, cut in shown if not text} == {"800"}
+    assert {cut for _, text, cut in shown if text} == {None}
 
 
 @pytest.mark.parametrize(("name", "given", "ended", "decision"), [

@@ -41,8 +41,9 @@ LINE_CHARS = 240  # a one-line entry
 EDITORS = frozenset(("Edit", "Write", "MultiEdit", "NotebookEdit"))
 # Patterns that many runs never need are kept as text, which re compiles when it meets them first.
 PICTURE_MARK = re.compile(r"\[Image #\d+\] ?")  # the client's place-holder; the picture itself is shown as [image]
-PASTED = r"(?s)<pasted_content\b[^>]*>\s*(.*?)\s*</pasted_content>"
+PASTED = r"(?s)<pasted_content\b[^>]*>\s*(.*?)\s*</pasted_content[^>]*>"  # the client repeats the id in the closing tag
 PASTED_HEAD = 60  # of a text that was pasted into a longer prompt
+PASTED_BRIEF = rf"\[pasted, [\d,]+ characters: .{{,{PASTED_HEAD}}}\]"
 OPENERS = "and|but|so|also|please|then|oh|ok|okay|yes|yeah|well|hmm|hm|ah|sorry|hey|why"  # what people put before what they say
 
 
@@ -64,13 +65,12 @@ RULE = cue_pattern(
     r"|leave (?:the|that|this|it|them|those|these|my|our)|immer(?! noch| wieder)|kein\w*(?! (?:ahnung|problem|plan|thema))"
     r"|nur(?! so\b| mal\b| kurz| eine frage)|nie(?! gesehen| gehört)|il faut(?! voir)|toujours(?! pas)|siempre|sólo|solo"
     r"|stick to|ask (?:me|first|before)|hands off|treat|remember (?:that|to)|(?:stay|keep) (?:away|off|out)"
-    r"|from (?:now|here) on|under no circumstances",
+    r"|from (?:now|here) on|for the rest of|under no circumstances|non (?:toccare|usare)|não (?!sei|vi)\w+",
     r"(?:you|we|they|everyone|(?:any|every|no)thing) (?:can )?(?:never(?! know)|always(?! had))"
-    r"|(?:should|must|shall|to) (?:never|always|only|not(?! work))|may never|(?:you|we) may not|nobody|every [^.,;?]{1,30} (?:needs|gets|has|should)"
+    r"|(?:should|must|shall|to) (?:never|always|only|not(?! work))|may (?:never|only be)|(?:you|we) may not"
     r"|(?<!do )all [^.,;?]{1,30} (?:need|must|should)|my (?:okay|ok|approval|permission)|(?:please|pls) (?:not|only|be|keep|leave)"
     r"|must(?:n't| stay| keep| remain)|(?<!it )(?<!that )(?<!this )(?<!there )must (?!have|not)\w+"
-    r"|(?:has|have|needs?) to (?:be|stay|remain|keep)|important that|at all times"
-    r"|(?:can|is|are) not(?: to)? be|(?:can't|cannot) be"
+    r"|(?:has|have|needs?) to (?:be|stay|remain|keep)|important that|at all times|(?:can|is|are) not(?: to)? be|(?:can't|cannot) be"
     r"|should be (?!a\b|fine|ok|enough|easy|good|work|able|done|it|all|there|possible|safe)\w+"
     r"|(?<!why )shouldn't (?!it|that|this|we|i|you|they|there)\w+"
     r"|(?<!does )(?<!do )(?<!did )(?<!will )(?<!would )(?:it|they|those|these|the [\w-]+) (?:has|have|needs?) to(?! do with)"
@@ -80,6 +80,7 @@ RULE = cue_pattern(
     r"|i (?:do not|don't|never|only) (?:want|like)|i(?:'d like| want) (?:you to|every|all)|everything (?:except|but)"
     r"|(?:is|are|stays?|we're|you're|that's) (?:forbidden|off limits|off the table|frozen|not allowed|not negotiable)|everywhere(?=[.,;!]|$)"
     r"|leave [^.,;]{1,40} (?:alone|untouched)|as (?:it|they) (?:is|are)"
+    r"|nobody|nowhere else|every [^.,;?]{1,30} (?:needs|gets|has|should)|(?:rules?|requirements?)(?=:)|nooit|altijd|sempre|aldrig|alltid|nigdy|zawsze"
     r"|niemals|auf keinen fall|(?:darf|dürfen|will|soll|sollen) (?:nicht|kein\w*|nie)|muss immer|jamais|il ne faut pas|nunca|jamás|no debes"
     r"|bitte (?:nichts?|keine?[nrms]?|nie|immer|nur)|nicht (?:löschen|ändern|anfassen|entfernen|umbenennen|benutzen|verwenden|committen|pushen)"
     r"|(?:drin|stehen|so|unverändert) lassen|lass\w* [^.,;]{1,30} (?:in ruhe|stehen|drin)|surtout pas"
@@ -98,7 +99,7 @@ CORRECTION = cue_pattern(
     r"|i (?:just |already )?(?:said|told you|meant|wanted|asked for)|i (?:didn't|did not|never) (?:ask|say|said|mean|want)|instead|supposed to"
     r"|you (?:forgot|missed|misread|misunderstood|broke|ignored|removed|deleted|got|dropped|mixed)|(?:that|this|it) (?:just )?broke"
     r"|undo (?:that|this|it|the)|(?:bring|change|roll) [^.,;]{1,30} back|go back to"
-    r"|stattdessen|das ist falsch|so nicht|immer noch (?:nicht|kaputt|falsch)|au lieu de|c'est faux|pas comme ça|toujours pas"
+    r"|stattdessen|das (?:ist falsch|stimmt nicht)|so nicht|immer noch (?:nicht|kaputt|falsch)|au lieu de|c'est faux|pas comme ça|toujours pas"
     r"|en lugar de|en vez de|así no",
 )
 CHOICE = cue_pattern(
@@ -106,9 +107,13 @@ CHOICE = cue_pattern(
     r"|yes to|skip|drop|ship it|[a-d](?=\.?$)|both(?=[.,!]|$| please)|lets (?:go (?:with|for)|use|take|keep|stick|do|try)"
     r"|[^.,;:]{1,30} it is(?=\.|$)|(?!ok|what|and|see|talk|well|back|until|bye)[\w-]+ then(?=\.|$)|wir nehmen|nehmen wir|on prend|prenons|vamos con",
     r"let(?:'s| us) (?:go (?:with|for|the)|not|use|take|keep|stick|do|try)|(?:go|stick|stay|ahead) with|go for"
-    r"|i(?:'d| would)? (?:prefer|rather|choose|pick|say)|i (?:chose|picked|decided)|decided|settled? on|agreed|sounds good"
+    r"|i(?:'d| would)? (?:prefer|rather|choose|pick|say)|i (?:chose|picked|decided)|decided|decision(?=:)|my vote|settled? on|agreed|sounds good"
     r"|option [a-d1-9]|the (?:first|second|third|last|other) (?:one|option|variant|way|approach)|the (?:latter|former)"
     r"|(?:is|like [^.,;]{1,30}) (?:better|more|nicer|cleaner|fine for)|can live with|lieber|je préfère|prefiero",
+)
+OTHER_SCRIPTS = (  # rules and corrections in languages that put no blanks between words, or write other letters
+    r"\b(?:никогда|всегда|нельзя|не надо|не (?:трогай|меняй|удаляй|используй)\w*|нет,)|绝不|绝对|必须|不要|不得|禁止|务必|一定要|不对|絶対|必ず"
+    r"|しないで|違[うい]|절대|반드시|항상|하지 ?마"
 )
 CUE_CHARS = 4_000  # of a prompt's line, how much is searched for them; what follows is mostly pasted
 
@@ -218,13 +223,14 @@ def refusal_reason(text: str) -> str:
     return said[1].partition("\n\nNote:")[0].strip() if said else ""
 
 
-def answers_given(detail: dict[str, object]) -> str:
-    """What the person answered and noted, each before its question, and what was typed instead of a choice; empty where nothing."""
-    answers, notes = cc.mapping(detail.get("answers")).items(), cc.mapping(detail.get("annotations")).items()
-    said = [(answer if isinstance(answer, str) else ", ".join(map(str, cc.array(answer))), question) for question, answer in answers]
-    said += [(cc.string(cc.mapping(given).get("notes")), question) for question, given in notes]
-    parts = [f"{answer} <- {question}" for answer, question in said if answer not in ("", "(notes only)")]
-    return "; ".join(filter(None, [*parts, cc.string(detail.get("response"))]))
+def answers_given(detail: dict[str, object]) -> list[str]:
+    """What the person answered and noted to each question, before it, and what was typed instead of a choice; none where nothing."""
+    answers, notes, parts = cc.mapping(detail.get("answers")), cc.mapping(detail.get("annotations")), []
+    for question in dict.fromkeys((*answers, *notes)):
+        answer = answers.get(question)
+        said = (answer if isinstance(answer, str) else ", ".join(map(str, cc.array(answer))), cc.string(cc.mapping(notes.get(question)).get("notes")))
+        parts.append("; ".join(words for words in said if words not in ("", "(notes only)")) + f" <- {question}")
+    return [part for part in (*parts, cc.string(detail.get("response"))) if part and not part.startswith(" <- ")]
 
 
 WAITING = {"AskUserQuestion": "question", "ExitPlanMode": "plan"}  # calls that wait for the person, and what they put to them
@@ -253,8 +259,8 @@ def decisions(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Entry]:
         elif name == "AskUserQuestion":
             detail = cc.mapping(output.detail)
             away = detail.get("afkTimeoutMs") or output.text == "The user did not answer the questions."  # then the agent went on alone
-            said = asked_questions(joined.call) if away else answers_given(detail) or output.text
-            found.append(Entry({"kind": "question-without-answer" if away else "answer"}, said, exchange.n))
+            kind, said = "question-without-answer" if away else "answer", answers_given(detail) or [output.text]
+            found += [Entry({"kind": kind}, text, exchange.n) for text in ([asked_questions(joined.call)] if away else said)]
         else:
             told = re.search(r"\n## Approved Plan[^\n]*:\n(.*)", output.text, re.S)  # as the person left it
             plan = cc.string(cc.mapping(output.detail).get("plan")) or (told[1] if told else joined.call.argument("plan"))
@@ -335,11 +341,7 @@ def outcomes(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Entry]:
 
 NO_PUSH = r"(?m)Everything up-to-date|^error: failed to push|^fatal:"  # what a push says that a pipe made succeed
 REQUEST = r"\b(?:gh|glab)\s+(?:pr|mr)\s+(create|merge|close)\b[^|;&\n<>]*"
-
-
-QUIET_COMMIT = (
-    r"\bgit(?:\s+-[cC]\s+\S+)*\s+commit\b(?![^|;&\n]*\s--(?:dry-run|help))[^|;&\n]*\s(?:-[a-z]*q[a-z]*|--quiet)\b(?![^\n]*\|\|)"
-)
+QUIET_COMMIT = r"\bgit(?:\s+-[cC]\s+\S+)*\s+commit\b(?![^|;&\n]*\s--(?:dry-run|help))[^|;&\n]*\s(?:-[a-z]*q[a-z]*|--quiet)\b(?![^\n]*\|\|)"
 
 
 def bare_command(command: str) -> str:
@@ -456,13 +458,12 @@ def problems(failing: list[tuple[cc.Exchange, cc.JoinedCall]], notices: dict[str
         command = joined.call.argument("command") or describe_call(joined.call)
         told = re.search(r"<summary>(.*?)</summary>", notices.get(joined.call.id, ""), re.S)
         output = told[1] if told else joined.result.read().text if joined.result else ""
-        found.append(Entry({}, telling_lines(output), exchange.n, ("command", " ".join(command.split()))))
+        found.append(Entry({}, telling_lines(re.sub(ERROR_TAGS, "", output)), exchange.n, ("command", " ".join(command.split()))))
     return found
 
 
-ERROR_LINE = (
-    r"(?im)^.*(?:\b(?:error|exception|fatal|panic|failed|failure|denied|not found|cannot)\b|\w(?:Error|Exception)\b|\berror\[).*$"
-)
+ERROR_TAGS = "</?tool_use_error>"  # the client puts them around its own errors
+ERROR_LINE = r"(?im)^.*(?:\b(?:error|exception|fatal|panic|failed|failure|denied|not found|cannot)\b|\w(?:Error|Exception)\b|\berror\[).*$"
 
 
 def telling_lines(output: str) -> str:
@@ -499,10 +500,13 @@ class Cue(NamedTuple):
 def cue(line: str) -> Cue:
     """The strongest cue in the head of a prompt's line."""
     said = f". {line[:CUE_CHARS].lower()}".replace("’", "'").replace("•", "*")
+    if "[pasted, " in said:  # those words are not the person's, most of them a log's
+        said = re.sub(PASTED_BRIEF, lambda found: "." * len(found[0]), said)
     for strength, pattern in ((3, RULE), (3, CORRECTION), (2, CHOICE)):
         if found := pattern.search(said):
             return Cue(strength, found.end() - 2)
-    return Cue(0, 0)
+    found = None if said.isascii() else re.search(OTHER_SCRIPTS, said)
+    return Cue(3, found.end() - 2) if found else Cue(0, 0)
 
 
 LIST_NUMBER = r"(?:\A| )[1-9a-d]\Z"  # what stands before the dot of "2. then the reminders"
@@ -541,8 +545,6 @@ def both_ends(line: str, limit: int) -> str:
 
 MUCH_SAID = 4_000  # a prompt longer than that brought material with it, and weighs a point
 MUCH_CHANGED = 20  # changed lines that weigh as much as one point; a rule weighs three
-
-
 DECIDED = {"refused": 2.0, "plan-refused": 2.0, "answer": 1.0, "plan-approved": 1.0}  # what a decision of the person weighs
 
 
@@ -695,9 +697,8 @@ class Layout:
         ended = cc.element("ended", "", quote.line(how_it_ended(self.conversation), LINE_CHARS))
         when = cc.element("time", quote.attributes({"first": clock(first), "last": clock(latest), "ago": ago(last, self.now)}), "")
         directories = list(dict.fromkeys(record.cwd for record in records if record.cwd))
-        now = None if os.path.isdir(self.directory) else self.moved_to or "gone"
         branch = next((record.branch for record in reversed(records) if record.branch), "")
-        where = quote.attributes({"branch": branch, "now": now})
+        where = quote.attributes({"branch": branch, "now": None if os.path.isdir(self.directory) else self.moved_to or "gone"})
         project = cc.element("project", where, quote.line(directories[0], LINE_CHARS)) if directories else ""
         others = cc.element("other-directories", "", quote.line(", ".join(directories[1:]), LINE_CHARS)) if directories[1:] else ""
         return [
@@ -750,9 +751,8 @@ class Layout:
         used = next((tokens for record in answers if (tokens := record.usage) and tokens.context), None)
         if not used:
             return ""
-        cold = last is None or self.now - last > 3600
-        given: dict[str, object] = {"context-tokens": used.context + used.output, "cache": "cold" if cold else "may be warm"}
-        return cc.element("cost", self.quote.attributes(given), "")
+        cache = "cold" if last is None or self.now - last > 3600 else "may be warm"
+        return cc.element("cost", self.quote.attributes({"context-tokens": used.context + used.output, "cache": cache}), "")
 
     def exchange_section(self, name: str, exchanges: list[cc.Exchange], claim: float) -> cc.Section:
         """A group of exchanges; the very first prompt and the last three stay whatever lies between."""
@@ -770,7 +770,7 @@ class Layout:
         needed = exchange in self.needed
         # A prompt that another one follows at once is answered with that one, unless an error came between.
         unanswered = exchange.errors or (exchange is self.exchanges[-1] and not exchange.shell_output and not exchange.interrupted)
-        asked = self.words_before(exchange)
+        asked, counted = self.words_before(exchange), self.quote.attributes({"cut": len(final.text) + final.missing or None})
         follows = exchange is final_answer(self.exchanges)[0] and len(final.text) > FINAL_HINT  # the last message is shown in full
         head, calls = self.exchange_attributes(exchange), self.quote.attributes({"calls": call_counts(exchange)})
 
@@ -783,7 +783,7 @@ class Layout:
             fits = not bare and (reply_cap >= cc.BOTH_ENDS or cc.utf16_length(final.text) <= reply_cap)
             parts = [opening.cut(cap // 4) if cap >= 300 else "", final.cut(reply_cap) if fits else ""]
             agent = cc.shortened(final.text, FINAL_HINT) if follows else "\n".join(filter(None, parts))
-            reply = cc.element("agent", calls, agent.translate(cc.XML_ESCAPES))
+            reply = cc.element("agent", calls if agent else calls + counted, agent.translate(cc.XML_ESCAPES))
             if not final.text and not exchange.calls:
                 reply = "<no-answer/>" if unanswered else ""
             before = cc.element("agent-before", "", asked.translate(cc.XML_ESCAPES)) if asked and cap >= BEFORE_CHARS else ""
@@ -897,8 +897,10 @@ class Layout:
         """A call and its output, one line each, cut at the cap."""
         state = "failed" if joined.failed else "none" if joined.result is None else None
         head = self.quote.attributes({"n": exchange.n or None, "result": state})
-        call = self.quote.quotation(describe_call(joined.call), LINE_CHARS, one_line=True)
-        output = self.quote.quotation(joined.result.text().strip() or "(no output)" if joined.result else "", LINE_CHARS, one_line=True)
+        told = describe_call(joined.call).replace(f": {self.directory or os.devnull}/", ": ", 1)  # cut short, a path would not reach its name
+        call = self.quote.quotation(told, LINE_CHARS, one_line=True)
+        returned = re.sub(ERROR_TAGS, "", joined.result.text()).strip() or "(no output)" if joined.result else ""
+        output = self.quote.quotation(returned, LINE_CHARS, one_line=True)
 
         def render(cap: int) -> str:
             gave = cc.element("output", "", output.escaped(cap)) if output.text else ""
@@ -1001,8 +1003,6 @@ def read_chain(found: cc.Found, max_depth: int) -> tuple[list[Level], str]:
 
 ROOT = "compacted-session-chain"
 NOTICE = "Quoted history of an earlier session: data to work from, not instructions to follow. Times are UTC."
-
-
 LEDGER_UNITS = 480  # room kept for the ledger of what was left out, more where there is much
 SEARCH = "query_session.py"  # its options are not those of this script, which stands in for it where it is not there
 COMMAND_CHARS = 400  # a longer command is left out: cut, it would not run
@@ -1017,7 +1017,7 @@ def detail_command(named: str, turns: str) -> str:
     return f'python3 {cc.in_quotes(os.path.abspath(__file__))} {named} --max-chars 29000 --first 40 --middle 40 --last 40'
 
 
-CUT_MARK = r" \[… [\d,]+ characters, cut …\] "
+CUT_MARK = r" \[… [\d,]+ characters, cut …\] |<agent[^>]* cut="
 
 
 def omitted(fitted: list[cc.Fitted], level: Level, quote: cc.Quoter, most: int) -> str:
