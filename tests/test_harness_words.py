@@ -316,6 +316,15 @@ def test_a_long_paste_leaves_room_for_the_persons_own_words(report: Callable[[Se
     assert next(parsed.iter("user")).text == f"here is the spec:\n{told}\nbuild it, but never touch the hedge"
 
 
+@pytest.mark.parametrize("bound", [4000, 6000, 9000])
+def test_what_the_ledger_does_not_take_goes_to_the_sections(bound: int, report: Callable[..., ElementTree.Element]) -> None:
+    session = Session()
+    for row in range(200):
+        session.row("user", f"row {row}?")
+        session.row("assistant", [{"type": "text", "text": "A pear."}])
+    assert bound - 150 < int(report(session, "--max-chars", str(bound)).attrib["chars"]) <= bound
+
+
 def test_an_answer_that_is_not_shown_says_how_long_it_was(report: Callable[..., ElementTree.Element]) -> None:
     session = Session()
     for row in range(30):

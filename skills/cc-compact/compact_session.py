@@ -775,12 +775,11 @@ class Layout:
         head, calls = self.exchange_attributes(exchange), self.quote.attributes({"calls": call_counts(exchange)})
 
         def render(cap: int) -> str:
-            bare = cap <= cc.SMALLEST_CAP
             above = max(cap - cc.SMALLEST_CAP, 0) if needed else 0  # what has to be shown grows fast, yet in steps that leave no room unused
             user = cc.element("user", "", said.escaped(min(cap * 10, cap * 2 + above * 20, max(cap, self.options.maxlen))))
             shell_output = cc.element("shell-output", "", shell.escaped(cap // 2))
             reply_cap = max(cap, min(above * 10, NEEDED_REPLY))
-            fits = not bare and (reply_cap >= cc.BOTH_ENDS or cc.utf16_length(final.text) <= reply_cap)
+            fits = cap > cc.SMALLEST_CAP and (reply_cap >= cc.BOTH_ENDS or cc.utf16_length(final.text) <= reply_cap)
             parts = [opening.cut(cap // 4) if cap >= 300 else "", final.cut(reply_cap) if fits else ""]
             agent = cc.shortened(final.text, FINAL_HINT) if follows else "\n".join(filter(None, parts))
             reply = cc.element("agent", calls if agent else calls + counted, agent.translate(cc.XML_ESCAPES))
@@ -811,10 +810,9 @@ class Layout:
     def final_section(self) -> cc.Section:
         """The agent's last message, in full where it fits."""
         exchange, text = final_answer(self.exchanges)
-        most = self.options.max_chars
-        items = [cc.Item(-50, self.quote.quotation(text, most).escaped)] if exchange else []
+        items = [cc.Item(-50, self.quote.quotation(text, self.options.max_chars).escaped)] if exchange else []
         head = self.quote.attributes({"n": exchange.n, "ts": clock(exchange.last.timestamp)}) if exchange else ""
-        return cc.Section("final-agent-message", head, items, 2, (60, 300, most), len(items))
+        return cc.Section("final-agent-message", head, items, 2, (60, 300, self.options.max_chars), len(items))
 
     def entries(
         self, name: str, tag: str, entries: list[Entry], claim: float, caps: tuple[int, int, int], left_out: int = 0, done: int = 0
@@ -1059,13 +1057,15 @@ def level_xml(level: Level, depth: int, room: int, options: argparse.Namespace, 
         return ""
     most = max(LEDGER_UNITS, min(room // 20, LEDGER_UNITS * 2))
     sections = Layout(level, options, quote, now).sections()
-    longest = omitted([cc.Fitted(section, "", 0) for section in sections], level, quote, most)
-    whole = longest.endswith("</omitted>\n")  # without its command, a ledger that names fewer sections can be the longer one
-    left -= min(cc.utf16_length(longest) + len("000") * (len(sections) + 3), most) if whole else most  # counts and turns grow
     for section in sections if depth else ():
         section.items = [item._replace(rank=max(item.rank, 0)) for item in section.items]
-    fitted = cc.lay_out(sections, left)
-    body = "".join(one.xml for one in fitted) + omitted(fitted, level, quote, most)
+    ledger = ""
+    for kept_back in (0, 40, most):  # for the ledger: how long it gets shows only then, and it can grow by what is left out for it
+        fitted = cc.lay_out(sections, left - min(cc.utf16_length(ledger) + kept_back, most))
+        ledger = omitted(fitted, level, quote, most)
+        body = "".join(one.xml for one in fitted) + ledger
+        if cc.utf16_length(body) <= left:
+            break
     return cc.element("session", head, "\n" + body) + "\n"
 
 
