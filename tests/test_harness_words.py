@@ -322,6 +322,11 @@ def test_what_the_ledger_does_not_take_goes_to_the_sections(bound: int, report: 
     for row in range(200):
         session.row("user", f"row {row}?")
         session.row("assistant", [{"type": "text", "text": "A pear."}])
+    for name, given in (("Write", {"file_path": "/home/ada/map", "content": "pears"}), ("Task", {"prompt": "count"}), ("TaskCreate", {"subject": "rake"})):
+        session.call(name, given)
+    session.call("Bash", {"command": "git push"})
+    session.call("Bash", {"command": "make"}, "Exit code 2\nno rule", None, True)
+    session.call("AskUserQuestion", ASKED, "x", {"answers": {"Which wood?": "oak"}})
     assert bound - 150 < int(report(session, "--max-chars", str(bound)).attrib["chars"]) <= bound
 
 
