@@ -304,16 +304,16 @@ def test_the_whole_task_list_tells_of_tasks_made_before(report: Callable[[Sessio
 
 def test_a_long_paste_leaves_room_for_the_persons_own_words(report: Callable[[Session], ElementTree.Element]) -> None:
     session = Session()
-    session.row("user", 'here is the spec:\n<pasted_content id="1">\n' + "A row of trees. " * 600
-                + '\n</pasted_content id="1">\nbuild it, but never touch the hedge')  # as client 2.1.332 writes it
+    session.row("user", 'here is the spec:\n<pasted_content id="1">\n' + "A row of trees. You must never cut it. " * 200
+                + '\n</pasted_content id="1">\nbuild it as it says there')  # as client 2.1.332 writes it
     session.row("assistant", [{"type": "text", "text": "Reading."}])
     session.row("user", '<pasted_content id="2">\n' + "only pasted " * 200 + "</pasted_content>")
-    told = "[pasted, 9,599 characters: A row of trees. A row of trees. A row of trees. A row of tr…]"
+    told = "[pasted, 7,799 characters: A row of trees. You must never cut it. A row of trees. You…]"
     parsed = report(session)
     first, second = parsed.iter("prompt")
-    assert first.text == f"here is the spec: {told} build it, but never touch the hedge"
+    assert first.text == "here is the spec: [pasted, 7,799 characters] build it as it says there"
     assert second.text is not None and second.text.startswith('<pasted_content id="2"> only pasted only pasted')
-    assert next(parsed.iter("user")).text == f"here is the spec:\n{told}\nbuild it, but never touch the hedge"
+    assert next(parsed.iter("user")).text == f"here is the spec:\n{told}\nbuild it as it says there"
 
 
 @pytest.mark.parametrize("bound", [4000, 6000, 9000])

@@ -37,9 +37,6 @@ import compact_session
     # choices
     ("lets go with the queue", 2), ("ok lets use sqlite", 2), ("B", 2), ("yes, b.", 2), ("both please", 2), ("redis then", 2), ("the latter", 2), ("skip it", 2), ("the enum is nicer", 2), ("we can live with that", 2),
     ("let's not", 2), ("decision: sqlite", 2), ("my vote is the enum", 2),
-    # what was pasted is not the person's
-    ("see this [pasted, 2,209 characters: 09:01 WARN the lock must never be taken twice 09:02 WARN n…]", 0),
-    ("see this [pasted, 2,209 characters: 09:01 WARN the lock must never be taken twice 09:02 WARN n…] and never do that", 3),
     # near misses
     ("we dont know yet", 0), ("i dont think so", 0), ("why shouldnt it be a list?", 0), ("shouldnt that be cached?", 0), ("does it have to run twice?", 0),
     ("it has to do with the clock", 0), ("i have to go now", 0), ("do they have to log in?", 0), ("no idea please help", 0), ("no problem please go on", 0),

@@ -43,7 +43,7 @@ EDITORS = frozenset(("Edit", "Write", "MultiEdit", "NotebookEdit"))
 PICTURE_MARK = re.compile(r"\[Image #\d+\] ?")  # the client's place-holder; the picture itself is shown as [image]
 PASTED = r"(?s)<pasted_content\b[^>]*>\s*(.*?)\s*</pasted_content[^>]*>"  # the client repeats the id in the closing tag
 PASTED_HEAD = 60  # of a text that was pasted into a longer prompt
-PASTED_BRIEF = rf"\[pasted, [\d,]+ characters: .{{,{PASTED_HEAD}}}\]"
+PASTED_LINE = 180  # in a prompt's one line there is no room even for that, nor does what was pasted steer
 OPENERS = "and|but|so|also|please|then|oh|ok|okay|yes|yeah|well|hmm|hm|ah|sorry|hey|why"  # what people put before what they say
 
 
@@ -500,8 +500,6 @@ class Cue(NamedTuple):
 def cue(line: str) -> Cue:
     """The strongest cue in the head of a prompt's line."""
     said = f". {line[:CUE_CHARS].lower()}".replace("’", "'").replace("•", "*")
-    if "[pasted, " in said:  # those words are not the person's, most of them a log's
-        said = re.sub(PASTED_BRIEF, lambda found: "." * len(found[0]), said)
     for strength, pattern in ((3, RULE), (3, CORRECTION), (2, CHOICE)):
         if found := pattern.search(said):
             return Cue(strength, found.end() - 2)
@@ -627,7 +625,7 @@ class Layout:
         self.moved_to = "" if os.path.isdir(self.directory) else moved_place(level.facts.edits, self.directory, cc.project_directory(options.project))
         self.exchanges = self.conversation.exchanges
         self.lines = {
-            exchange.n: quote.quotation(PICTURE_MARK.sub("", self.own_words(exchange.prompt.text, PASTED_HEAD * 3)), CUE_CHARS, True).text
+            exchange.n: quote.quotation(PICTURE_MARK.sub("", self.own_words(exchange.prompt.text, PASTED_LINE)), CUE_CHARS, True).text
             for exchange in self.exchanges
         }
         self.cues = {n: cue(line) for n, line in self.lines.items()}
@@ -651,8 +649,10 @@ class Layout:
             return text
 
         def brief(found: re.Match[str]) -> str:
-            head = cc.shortened(self.quote.plain(found[1]), PASTED_HEAD)
-            return f"[pasted, {len(found[1]):,} characters: {head}]" if len(found[1]) > PASTED_HEAD * 2 else found[0]
+            if len(found[1]) <= PASTED_HEAD * 2:
+                return found[0]
+            head = f": {cc.shortened(self.quote.plain(found[1]), PASTED_HEAD)}" if most > PASTED_LINE else ""
+            return f"[pasted, {len(found[1]):,} characters{head}]"
 
         return re.sub(PASTED, brief, text)
 
@@ -856,7 +856,7 @@ class Layout:
     def compaction_section(self) -> cc.Section:
         """The client's own last summary."""
         summary = self.conversation.summaries[-1] if self.conversation.summaries else None
-        text = summary.summary_words() if summary else ""
+        text = re.sub(r"(?s)\AAnalysis:\n.*?\nSummary:\n", "Summary:\n", summary.summary_words()) if summary else ""  # older clients keep both
         items = [cc.Item(0, self.quote.quotation(text, SUMMARY_CHARS).escaped)] if summary else []
         head = self.quote.attributes({"ts": clock(summary.timestamp)}) if summary else ""
         return cc.Section("compact-summary", head, items, 2, (60, 400, SUMMARY_CHARS), len(items))
@@ -868,7 +868,7 @@ class Layout:
         for rank, exchange in zip(evenly(len(spoken)), spoken):
             date, _, hour = clock(exchange.record.timestamp).partition(" ")
             plain = exchange.prompt.how == "typed" and self.weights[exchange.n] < 1 and "[image]" not in exchange.prompt.text
-            tier = 0 if self.cues[exchange.n].strength else 2 if plain else 1
+            tier = 0 if self.cues[exchange.n].strength else 2 if plain or carries_on(exchange) else 1
             items.append(cc.Item(tier + rank, self.render_prompt(exchange, tier, hour if date == day else f"{date} {hour}")))
             day = date
         return cc.Section("prompt-timeline", "", items, 16, (32, 32, LINE_CHARS), len(items))
