@@ -63,33 +63,33 @@ RULE = cue_pattern(
     r"|whatever you do|make sure|be careful|only|avoid|keep(?! going)|without|refrain|no (?:new|more|other|[\w.-]+ (?:in|on|to|from|for|against))"
     r"|no (?!idea|clue|problem|worries|luck|errors|changes|output|tests)[\w-]+(?: (?!yet)[\w-]+)?(?: please| pls|(?=[.,;!]|$))"
     r"|leave (?:the|that|this|it|them|those|these|my|our)|immer(?! noch| wieder)|kein\w*(?! (?:ahnung|problem|plan|thema))"
-    r"|nur(?! so\b| mal\b| kurz| eine frage)|nie(?! gesehen| gehört)|il faut(?! voir)|toujours(?! pas)|siempre|sólo|solo"
+    r"|nur(?! so\b| mal\b| kurz| eine frage)|nie(?! gesehen| gehört)|il faut(?! voir)|toujours(?! pas\b)|siempre|sólo|solo"
     r"|stick to|ask (?:me|first|before)|hands off|treat|remember (?:that|to)|(?:stay|keep) (?:away|off|out)"
-    r"|from (?:now|here) on|for the rest of|under no circumstances|non (?:toccare|usare)|não (?!sei|vi)\w+",
+    r"|from (?:now|here) on|for the rest of|under no circumstances|if in doubt|answer in|ab (?:jetzt|sofort)|non (?:toccare|usare)|não (?!sei|vi)\w+",
     r"(?:you|we|they|everyone|(?:any|every|no)thing) (?:can )?(?:never(?! know)|always(?! had))"
     r"|(?:should|must|shall|to) (?:never|always|only|not(?! work))|may (?:never|only be)|(?:you|we) may not"
     r"|(?<!do )all [^.,;?]{1,30} (?:need|must|should)|my (?:okay|ok|approval|permission)|(?:please|pls) (?:not|only|be|keep|leave)"
     r"|must(?:n't| stay| keep| remain)|(?<!it )(?<!that )(?<!this )(?<!there )must (?!have|not)\w+"
-    r"|(?:has|have|needs?) to (?:be|stay|remain|keep)|important that|at all times|(?:can|is|are) not(?: to)? be|(?:can't|cannot) be"
+    r"|(?:has|have|needs?) to (?:be|stay|remain|keep|go through)|important that|at all times|(?:can|is|are) not(?: to)? be|(?:can't|cannot) be"
     r"|should be (?!a\b|fine|ok|enough|easy|good|work|able|done|it|all|there|possible|safe)\w+"
     r"|(?<!why )shouldn't (?!it|that|this|we|i|you|they|there)\w+"
     r"|(?<!does )(?<!do )(?<!did )(?<!will )(?<!would )(?:it|they|those|these|the [\w-]+) (?:has|have|needs?) to(?! do with)"
-    r"|we (?:do not|don't) (?!know|have|see|think|get|care|mind)\w+|needs? an? [\w-]+ not"
+    r"|we (?:do not|don't|can't|cannot) (?!know|have|see|think|get|care|mind|find|tell|reproduce)\w+|needs? an? [\w-]+ not"
     r"|(?<!if )(?<!not )(?<!read )only(?=[.,;:!)]|$)|(?:but|just) leave (?:the|it|that|my|our)"
     r"|(?<!it )(?<!they )(?<!you )keep \w+ (?:old|same|current|existing)"
     r"|i (?:do not|don't|never|only) (?:want|like)|i(?:'d like| want) (?:you to|every|all)|everything (?:except|but)"
     r"|(?:is|are|stays?|we're|you're|that's) (?:forbidden|off limits|off the table|frozen|not allowed|not negotiable)|everywhere(?=[.,;!]|$)"
     r"|leave [^.,;]{1,40} (?:alone|untouched)|as (?:it|they) (?:is|are)"
     r"|nobody|nowhere else|every [^.,;?]{1,30} (?:needs|gets|has|should)|(?:rules?|requirements?)(?=:)|nooit|altijd|sempre|aldrig|alltid|nigdy|zawsze"
-    r"|niemals|auf keinen fall|(?:darf|dürfen|will|soll|sollen) (?:nicht|kein\w*|nie)|muss immer|jamais|il ne faut pas|nunca|jamás|no debes"
+    r"|niemals|auf keinen fall|(?:darfs?t?|dürfen|will|soll|sollen)(?: [\w.-]+)? (?:nicht|kein\w*|nie)"
     r"|bitte (?:nichts?|keine?[nrms]?|nie|immer|nur)|nicht (?:löschen|ändern|anfassen|entfernen|umbenennen|benutzen|verwenden|committen|pushen)"
-    r"|(?:drin|stehen|so|unverändert) lassen|lass\w* [^.,;]{1,30} (?:in ruhe|stehen|drin)|surtout pas"
-    r"|ne (?!sais|vois)\w+ (?:pas|rien|plus)|no (?:toques|cambies|borres|uses|hagas|modifiques)|hay que",
+    r"|(?:drin|stehen|so|unverändert) lassen|lass\w* [^.,;]{1,30} (?:in ruhe|stehen|drin)|surtout pas|muss immer|jamais|il ne faut pas|nunca|jamás"
+    r"|n(?:e |')(?!(?:sais|vois|est|ai?|y)\b)\w+ (?:pas|rien|plus)|no (?:toques|cambies|borres|uses|hagas|modifiques)|no debes|hay que",
 )
 CORRECTION = cue_pattern(
     r"no(?=[,.:;!-]|$| (?:no|not|don't|that|this|it|the|use|take|i|we|you)\b)|nope|nah|oops|nein|non|falsch|stop|wait|hold o(?:n|ff)|forget|actually"
     r"|rather|not (?!sure|yet|bad|only|really|urgent|a\b|now)\w+|almost(?=[,.:;-])|undo|revert|restore|get rid of|start over"
-    r"|you (?!mention|ask|suggest|propos|finish|fix|explain|need)\w+ed\b|put [^.,;]{1,40} back"
+    r"|you (?!mention|ask|suggest|propos|finish|fix|explain|need)\w+ed\b|put [^.,;]{1,40} back|try again|too (?:complicated|much)(?=[.,!]|$)"
     r"|(?:put|move|use|write|add|call|name|take) (?:[^.,;]|\.\w){1,60} (?<!if )(?<!or )(?<!why )not(?! (?:sure|yet)\b)",
     r"(?<!what is )(?<!what's )(?<!went )wrong(?! or)|(?:didn't|doesn't|does not|did not) work"
     r"|still (?:not|fail(?:s|ing)|broken|wrong|missing|the (?:old|wrong)|too|red|(?:ha|do|is)\w*n't)"
@@ -103,13 +103,13 @@ CORRECTION = cue_pattern(
     r"|en lugar de|en vez de|así no",
 )
 CHOICE = cue_pattern(
-    r"take(?! (?:a|care|into|over)\b)|pick(?! up)|choose|prefer|we (?:take|pick|choose)|we'll (?:use|go|take)"
-    r"|yes to|skip|drop|ship it|[a-d](?=\.?$)|both(?=[.,!]|$| please)|lets (?:go (?:with|for)|use|take|keep|stick|do|try)"
+    r"take(?! (?:a|care|into|over)\b)|pick(?! up)|choose|prefer|we (?:take|pick|choose)|we'll (?:use|go|take)|yes to|skip|drop|ship it|lgtm"
+    r"|[a-d1-9](?=\.?$)|the (?:first|second|third|last)(?=[.,!]|$)|both(?=[.,!]|$| please)|lets (?:go (?:with|for)|use|take|keep|stick|do|try)"
     r"|[^.,;:]{1,30} it is(?=\.|$)|(?!ok|what|and|see|talk|well|back|until|bye)[\w-]+ then(?=\.|$)|wir nehmen|nehmen wir|on prend|prenons|vamos con",
     r"let(?:'s| us) (?:go (?:with|for|the)|not|use|take|keep|stick|do|try)|(?:go|stick|stay|ahead) with|go for"
-    r"|i(?:'d| would)? (?:prefer|rather|choose|pick|say)|i (?:chose|picked|decided)|decided|decision(?=:)|my vote|settled? on|agreed|sounds good"
-    r"|option [a-d1-9]|the (?:first|second|third|last|other) (?:one|option|variant|way|approach)|the (?:latter|former)"
-    r"|(?:is|like [^.,;]{1,30}) (?:better|more|nicer|cleaner|fine for)|can live with|lieber|je préfère|prefiero",
+    r"|wins(?=[.,!]|$)|i(?:'d| would)? (?:prefer|rather|choose|pick|say|take(?! (?:it|a)\b))|i (?:chose|picked|decided)|decided|settled? on"
+    r"|option [a-d1-9]|decision(?=:)|my vote|the (?:first|second|third|last|other) (?:one|option|variant|way|approach)|the (?:latter|former)"
+    r"|(?:is|like [^.,;]{1,30}) (?:better|more|nicer|cleaner|fine for)|can live with|agreed|sounds good|lieber|je préfère|prefiero",
 )
 OTHER_SCRIPTS = (  # rules and corrections in languages that put no blanks between words, or write other letters
     r"\b(?:никогда|всегда|нельзя|не надо|не (?:трогай|меняй|удаляй|используй)\w*|нет,)|绝不|绝对|必须|不要|不得|禁止|务必|一定要|不对|絶対|必ず"
@@ -817,9 +817,9 @@ class Layout:
     def entries(
         self, name: str, tag: str, entries: list[Entry], claim: float, caps: tuple[int, int, int], left_out: int = 0, done: int = 0
     ) -> cc.Section:
-        """A section of one-line entries, the later ones kept longer (of tasks: the earlier); there are `left_out` more."""
-        backwards = name != "open-tasks"
-        items = [cc.Item(len(entries) - at if backwards else at, self.render_entry(tag, entry)) for at, entry in enumerate(entries)]
+        """A section of one-line entries, approved plans and the later ones kept longest (of tasks: the earlier); there are `left_out` more."""
+        ranks = range(len(entries)) if name == "open-tasks" else range(len(entries), 0, -1)
+        items = [cc.Item(rank * (one.attributes.get("kind") != "plan-approved"), self.render_entry(tag, one)) for rank, one in zip(ranks, entries)]
         if done and not items:
             items = [cc.Item(0, self.constant("(none open)"))]
         return cc.Section(name, self.quote.attributes({"done": done or None}), items, claim, caps, len(entries) + left_out)
