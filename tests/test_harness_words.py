@@ -129,6 +129,17 @@ def test_what_the_configuration_refused_is_no_decision(report: Callable[[Session
     assert [found.get("result") for found in parsed.iter("call")] == ["failed"]
 
 
+def test_the_lines_of_a_notebooks_cell(report: Callable[[Session], ElementTree.Element]) -> None:
+    """Client 2.1.332 notes no patch for them, but what stood in the cell."""
+    session = Session()
+    session.row("user", "count the apples")
+    for mode, new, old in (("replace", "a\nb\n", "a\n"), ("delete", "", "c\nd\ne"), ("insert", "f", None)):
+        detail = {"new_source": new, "cell_type": "code", "edit_mode": mode, "cell_id": "c1", "error": "", **({} if old is None else {"old_source": old})}
+        session.call("NotebookEdit", {"notebook_path": "/home/ada/yield.ipynb", "new_source": new, "edit_mode": mode}, "Updated cell c1", detail)
+    edited = next(report(session).iter("edited"))
+    assert [edited.get(name) for name in ("edits", "added", "removed")] == ["3", "3", "4"]
+
+
 def test_the_tags_of_the_clients_own_errors_are_not_shown(report: Callable[[Session], ElementTree.Element]) -> None:
     session = Session()
     session.row("user", "fetch the page")

@@ -204,9 +204,9 @@ def changed_lines(joined: cc.JoinedCall) -> tuple[int, int]:
     signs = [line[:1] for hunk in cc.array(patch) for line in cc.array(cc.mapping(hunk).get("lines")) if isinstance(line, str)]
     if signs:
         return signs.count("+"), signs.count("-")
-    whole = joined.call.argument("content", "new_source")
-    if whole:
-        return line_count(whole), 0
+    whole, cell = joined.call.argument("content", "new_source"), cc.string(joined.result.record.lone_value("old_source")) if joined.result else ""
+    if whole or cell:
+        return line_count(whole), line_count(cell)
     edits = cc.array(cc.mapping(joined.call.input).get("edits")) or [joined.call.input]
     texts = [(cc.string(cc.mapping(edit).get("new_string")), cc.string(cc.mapping(edit).get("old_string"))) for edit in edits]
     return sum(line_count(new) for new, _ in texts), sum(line_count(old) for _, old in texts)
