@@ -129,6 +129,20 @@ def test_what_the_configuration_refused_is_no_decision(report: Callable[[Session
     assert [found.get("result") for found in parsed.iter("call")] == ["failed"]
 
 
+@pytest.mark.parametrize(("printed", "told"), [
+    ("FAIL src/a.test.ts\n{}\n    Expected: 3\n    Received: 4\nTests:  1 failed, 12 passed", "FAIL src/a.test.ts Expected: 3 Tests: 1 failed, 12 passed"),
+    ("{}\n--- FAIL: TestX (0.00s)\n    x_test.go:12: got 3, want 4\nFAIL", "--- FAIL: TestX (0.00s) x_test.go:12: got 3, want 4 FAIL"),
+    ("{}\nthread 'adds' panicked at src/lib.rs:9:9:\nleft: 3", "thread 'adds' panicked at src/lib.rs:9:9:"),
+    ("npm ERR! code ERESOLVE\n{}", "npm ERR! code ERESOLVE"),
+])
+def test_what_tells_of_a_failure_in_a_long_output(printed: str, told: str, report: Callable[[Session], ElementTree.Element]) -> None:
+    session = Session()
+    session.row("user", "run the tests")
+    session.call("Bash", {"command": "make check"}, "Exit code 1\n" + printed.format("  rows are drawn (3 ms)\n" * 60), None, True)
+    problem = next(report(session).iter("problem"))
+    assert problem[0].tail == told
+
+
 def test_the_lines_of_a_notebooks_cell(report: Callable[[Session], ElementTree.Element]) -> None:
     """Client 2.1.332 notes no patch for them, but what stood in the cell."""
     session = Session()

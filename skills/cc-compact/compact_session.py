@@ -463,7 +463,7 @@ def problems(failing: list[tuple[cc.Exchange, cc.JoinedCall]], notices: dict[str
 
 
 ERROR_TAGS = "</?tool_use_error>"  # the client puts them around its own errors
-ERROR_LINE = r"(?im)^.*(?:\b(?:error|exception|fatal|panic|failed|failure|denied|not found|cannot)\b|\w(?:Error|Exception)\b|\berror\[).*$"
+ERROR_LINE = r"(?im)^.*(?:error|exception|\b(?:err|fatal|panic(?:ked)?|fail(?:ed|ure)?|denied|not found|cannot|expected|want))\b.*$"
 
 
 def telling_lines(output: str) -> str:
