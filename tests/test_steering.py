@@ -58,6 +58,8 @@ def test_what_steers(said: str, strength: int) -> None:
     ("1. dunning letters 2. then the reminders", 0, 32, "1. dunning letters 2. then the …"),
     ("First the letters are done. Then come the reminders", 0, 40, "First the letters are done. …"),
     ("look at it. Always run the check, whatever comes", 17, 36, "… Always run the check, whatever comes"[:35] + "…"),
+    ("先看一下代码。数据库迁移请先在本地测试，绝对不要修改表结构", 22, 20, "… 请先在本地测试，绝对不要修改表结构"),
+    ("先看一下代码，确认价格表的格式是否一致，数据库迁移请先在本地测试，绝对不要修改表结构", 35, 16, "… 在本地测试，绝对不要修改表…"),
     ("Start over. Never again like this", 17, 30, "… Never again like this"),
 ])
 def test_a_prompt_is_cut_at_a_sentence_but_not_behind_a_lists_number(line: str, steering: int, limit: int, said: str) -> None:

@@ -65,7 +65,7 @@ RULE = cue_pattern(
     r"|leave (?:the|that|this|it|them|those|these|my|our)|immer(?! noch| wieder)|kein\w*(?! (?:ahnung|problem|plan|thema))"
     r"|nur(?! so\b| mal\b| kurz| eine frage)|nie(?! gesehen| gehört)|il faut(?! voir)|toujours(?! pas\b)|siempre|sólo|solo"
     r"|stick to|ask (?:me|first|before)|hands off|treat|remember (?:that|to)|(?:stay|keep) (?:away|off|out)"
-    r"|from (?:now|here) on|for the rest of|under no circumstances|if in doubt|answer in|ab (?:jetzt|sofort)|non (?:toccare|usare)|não (?!sei|vi)\w+",
+    r"|from (?:now|here) on|for the rest of|if in doubt|answer in|ab (?:jetzt|sofort)|non (?:toccare|usare)|não (?!sei|vi)\w+",
     r"(?:you|we|they|everyone|(?:any|every|no)thing) (?:can )?(?:never(?! know)|always(?! had))"
     r"|(?:should|must|shall|to) (?:never|always|only|not(?! work))|may (?:never|only be)|(?:you|we) may not"
     r"|(?<!do )all [^.,;?]{1,30} (?:need|must|should)|my (?:okay|ok|approval|permission)|(?:please|pls) (?:not|only|be|keep|leave)"
@@ -81,7 +81,7 @@ RULE = cue_pattern(
     r"|(?:is|are|stays?|we're|you're|that's) (?:forbidden|off limits|off the table|frozen|not allowed|not negotiable)|everywhere(?=[.,;!]|$)"
     r"|leave [^.,;]{1,40} (?:alone|untouched)|as (?:it|they) (?:is|are)"
     r"|nobody|nowhere else|every [^.,;?]{1,30} (?:needs|gets|has|should)|(?:rules?|requirements?)(?=:)|nooit|altijd|sempre|aldrig|alltid|nigdy|zawsze"
-    r"|niemals|auf keinen fall|(?:darfs?t?|dürfen|will|soll|sollen)(?: [\w.-]+)? (?:nicht|kein\w*|nie)"
+    r"|under no circumstances|niemals|auf keinen fall|(?:darfs?t?|dürfen|will|soll|sollen)(?: [\w.-]+)? (?:nicht|kein\w*|nie)"
     r"|bitte (?:nichts?|keine?[nrms]?|nie|immer|nur)|nicht (?:löschen|ändern|anfassen|entfernen|umbenennen|benutzen|verwenden|committen|pushen)"
     r"|(?:drin|stehen|so|unverändert) lassen|lass\w* [^.,;]{1,30} (?:in ruhe|stehen|drin)|surtout pas|muss immer|jamais|il ne faut pas|nunca|jamás"
     r"|n(?:e |')(?!(?:sais|vois|est|ai?|y)\b)\w+ (?:pas|rien|plus)|no (?:toques|cambies|borres|uses|hagas|modifiques)|no debes|hay que",
@@ -512,7 +512,7 @@ LIST_NUMBER = r"(?:\A| )[1-9a-d]\Z"  # what stands before the dot of "2. then th
 
 def sentence_end(line: str, low: int, high: int) -> int:
     """Where the last sentence that ends in that part of the line ends, 0 where none does; a list's number ends none."""
-    end = max(line.rfind(mark, low, high) for mark in (". ", "! ", "? "))
+    end = max(line.rfind(mark, low, high) for mark in (". ", "! ", "? ", "。", "！", "？"))
     while end > 0 and line[end] == "." and re.search(LIST_NUMBER, line[max(end - 2, 0) : end]):
         end = max(line.rfind(mark, low, end) for mark in (". ", "! ", "? "))
     return end + 1
@@ -525,7 +525,8 @@ def gist(line: str, steering: int, limit: int) -> str:
         return line
     start = sentence_end(line, 0, steering)
     if steering - start > limit // 2:  # a long sentence: some words before the cue have to do
-        start = line.rfind(" ", 0, steering - limit // 2)
+        at = steering - limit // 2
+        start = blank if (blank := line.rfind(" ", max(at - limit // 4, 0), at)) >= 0 else at  # not every language puts blanks
     line = f"… {line[start:].lstrip()}" if start > 0 else line
     if len(line) <= limit:
         return line
@@ -794,9 +795,8 @@ class Layout:
         """What the agent had said last where a short pivotal prompt answers it ("the second one"), empty for any other: its end, where
         what was asked stands. That it is shown with the exchange before is reason enough to leave it out."""
         at = self.exchanges.index(exchange)
-        shown = (*self.choice.first, *self.choice.pivotal, *self.choice.last)
         short = exchange in self.choice.pivotal and len(exchange.prompt.text) <= BEFORE_CHARS
-        if not short or not at or self.exchanges[at - 1] in shown or not self.exchanges[at - 1].replies:
+        if not short or not at or self.exchanges[at - 1] in sum(self.choice, []) or not self.exchanges[at - 1].replies:
             return ""
         line = self.quote.quotation(self.exchanges[at - 1].replies[-1].text, CUE_CHARS, True).text
         return line if cc.utf16_length(line) <= BEFORE_CHARS else f"… {cc.within(line[::-1], BEFORE_CHARS - 2)[::-1]}"
