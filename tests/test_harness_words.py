@@ -143,6 +143,15 @@ def test_what_tells_of_a_failure_in_a_long_output(printed: str, told: str, repor
     assert problem[0].tail == told
 
 
+def test_failures_without_a_word_give_way_to_those_that_say_something(report: Callable[[Session], ElementTree.Element]) -> None:
+    session = Session()
+    session.row("user", "press the apples")
+    session.call("Bash", {"command": "make juice"}, "Exit code 2\nno apples", None, True)
+    for row in range(5):
+        session.call("Bash", {"command": f"grep pear row{row}"}, "Exit code 1", None, True)
+    assert [problem[0].text for problem in report(session).iter("problem")] == [*(f"grep pear row{row}" for row in range(1, 5)), "make juice"]
+
+
 def test_the_lines_of_a_notebooks_cell(report: Callable[[Session], ElementTree.Element]) -> None:
     """Client 2.1.332 notes no patch for them, but what stood in the cell."""
     session = Session()
@@ -172,6 +181,8 @@ APPROVED = "User has approved your plan. You can now start coding.\n\n## Approve
     ("AskUserQuestion", ASKED, "x", {"answers": {"Which wood?": "oak"}, "response": "but dry"}, False, [("answer", "oak <- Which wood?"), ("answer", "but dry")]),
     ("AskUserQuestion", ASKED, "x", {"answers": {"Which wood?": "(notes only)"}, "annotations": {"Which wood?": {"notes": "ask Ada"}}}, False,
      [("answer", "ask Ada <- Which wood?")]),
+    ("AskUserQuestion", ASKED, 'User has answered your questions: "Which wood?"="oak, ash", "Which nails?"="none". You can now continue.', None, None,
+     [("answer", "oak, ash <- Which wood?"), ("answer", "none <- Which nails?")]),
     ("AskUserQuestion", ASKED, "No response after 60s", {"answers": {"Which wood?": "oak"}, "afkTimeoutMs": 60_000}, False,
      [("question-without-answer", "Which wood?")]),
     ("AskUserQuestion", ASKED, "The user did not answer the questions.", {"answers": {}}, False, [("question-without-answer", "Which wood?")]),

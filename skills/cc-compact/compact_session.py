@@ -242,8 +242,7 @@ def decisions(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Entry]:
     for exchange, joined in calls:
         name, result = joined.call.name, joined.result
         if result is None and exchange is calls[-1][0] and name in WAITING and not exchange.interrupted:
-            asked = joined.call.argument("plan") or asked_questions(joined.call)
-            found.append(Entry({"kind": f"{WAITING[name]}-without-answer"}, asked, exchange.n))
+            found.append(Entry({"kind": f"{WAITING[name]}-without-answer"}, joined.call.argument("plan") or asked_questions(joined.call), exchange.n))
         if result is None or not (name in WAITING or joined.denied):
             continue
         output = result.read()
@@ -259,11 +258,12 @@ def decisions(calls: list[tuple[cc.Exchange, cc.JoinedCall]]) -> list[Entry]:
         elif name == "AskUserQuestion":
             detail = cc.mapping(output.detail)
             away = detail.get("afkTimeoutMs") or output.text == "The user did not answer the questions."  # then the agent went on alone
-            kind, said = "question-without-answer" if away else "answer", answers_given(detail) or [output.text]
-            found += [Entry({"kind": kind}, text, exchange.n) for text in ([asked_questions(joined.call)] if away else said)]
+            told = [f"{said} <- {asked}" for asked, said in re.findall(r'"([^"]+)"="([^"]+)"', output.text)] or [output.text]
+            kind, texts = ("question-without-answer", [asked_questions(joined.call)]) if away else ("answer", answers_given(detail) or told)
+            found += [Entry({"kind": kind}, text, exchange.n) for text in texts]
         else:
-            told = re.search(r"\n## Approved Plan[^\n]*:\n(.*)", output.text, re.S)  # as the person left it
-            plan = cc.string(cc.mapping(output.detail).get("plan")) or (told[1] if told else joined.call.argument("plan"))
+            edited = re.search(r"\n## Approved Plan[^\n]*:\n(.*)", output.text, re.S)  # as the person left it
+            plan = cc.string(cc.mapping(output.detail).get("plan")) or (edited[1] if edited else joined.call.argument("plan"))
             found.append(Entry({"kind": "plan-approved"}, plan or output.text, exchange.n))
     return found
 
@@ -449,16 +449,17 @@ def has_ended(joined: cc.JoinedCall, notice: str) -> bool:
 
 
 PROBLEMS = 5  # the last ones; the rest are counted
+SILENT = len("Exit code 127\n")  # a failed command that gave back no more said nothing: a search without a hit, for one
 
 
 def problems(failing: list[tuple[cc.Exchange, cc.JoinedCall]], notices: dict[str, str]) -> list[Entry]:
-    """The last commands that still fail with their errors: of one in the background there is only what its notice says."""
+    """The last commands that still fail, with their errors (of one in the background: what its notice says); silent ones go first."""
     found = []
-    for exchange, joined in failing[-PROBLEMS:]:
+    for exchange, joined in sorted(failing, key=lambda place: len(place[1].result.text()) > SILENT if place[1].result else False)[-PROBLEMS:]:
         command = joined.call.argument("command") or describe_call(joined.call)
         told = re.search(r"<summary>(.*?)</summary>", notices.get(joined.call.id, ""), re.S)
         output = told[1] if told else joined.result.read().text if joined.result else ""
-        found.append(Entry({}, telling_lines(re.sub(ERROR_TAGS, "", output)), exchange.n, ("command", " ".join(command.split()))))
+        found.append(Entry({}, telling_lines(re.sub(ERROR_TAGS, "", output)), exchange.n, ("command", command)))
     return found
 
 
@@ -680,8 +681,7 @@ class Layout:
 
     def summary_section(self) -> cc.Section:
         """Where, when, how much, what it costs, how it ended."""
-        lines = self.summary_lines()
-        items = [cc.Item(at - NEEDED_LINES, self.constant(f"{xml}\n")) for at, xml in enumerate(lines) if xml]
+        items = [cc.Item(at - NEEDED_LINES, self.constant(f"{xml}\n")) for at, xml in enumerate(self.summary_lines()) if xml]
         return cc.Section("session-summary", "", items, 4, (1, 1, 1), len(items))
 
     def constant(self, xml: str) -> Callable[[int], str]:
