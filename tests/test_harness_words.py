@@ -366,6 +366,17 @@ def test_what_the_ledger_does_not_take_goes_to_the_sections(bound: int, report: 
     assert bound - 150 < int(report(session, "--max-chars", str(bound)).attrib["chars"]) <= bound
 
 
+def test_an_approved_plan_outlasts_later_answers(report: Callable[..., ElementTree.Element]) -> None:
+    session = Session()
+    session.row("user", "plan the orchard")
+    session.call("ExitPlanMode", {"plan": "1. plant"}, "User has approved your plan.", {"plan": "1. plant"})
+    for _ in range(30):
+        session.call("AskUserQuestion", ASKED, "x", {"answers": {"Which wood?": "oak"}})
+    kinds = [found.get("kind") for found in report(session, "--max-chars", "3000").iter("decision")]
+    assert kinds[0] == "plan-approved"
+    assert 1 < len(kinds) < 31
+
+
 def test_an_answer_that_is_not_shown_says_how_long_it_was(report: Callable[..., ElementTree.Element]) -> None:
     session = Session()
     for row in range(30):
@@ -529,6 +540,16 @@ def test_a_queued_text_that_the_client_marks_as_its_own(options: tuple[str, ...]
     conversation = cc.read_conversation(cc.read_transcript(str(path)))
     assert [exchange.prompt.text for exchange in conversation.exchanges] == ["water the pears", "and the plums"]
     assert run_script(FORK, "--file", str(path), *options).returncode == 0
+
+
+def test_of_an_older_clients_summary_its_analysis_is_left_out(report: Callable[[Session], ElementTree.Element]) -> None:
+    session = Session()
+    session.row("user", "paint the gate")
+    session.row("system", "Conversation compacted", subtype="compact_boundary", parentUuid=None, compactMetadata={"trigger": "manual"})
+    session.row("user", "This session is being continued from a previous conversation that ran out of context. The conversation is summarized below:\n"
+                "Analysis:\nFirst the gate was looked at.\n\nSummary:\n1. Intent: a green gate", isCompactSummary=True)
+    session.row("user", "and the fence")
+    assert report(session).findtext(".//compact-summary") == "Summary:\n1. Intent: a green gate"
 
 
 FRAME = ("This session is being continued from a previous conversation that ran out of context. The summary below covers the earlier portion of the conversation.\n\n"
