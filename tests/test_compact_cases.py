@@ -296,7 +296,7 @@ def test_40_queued_prompts(run_script: Run) -> None:
     assert timeline(report) == [
         "start the survey", "also check the west gate", "use the long ladder", "mind the bees", "like in this picture [image]"]
     assert [(exchange.attrib.get("how"), exchange.attrib.get("compacted")) for exchange in report.iter("exchange")] == [
-        (None, None), ("queued", None), (None, None), ("queued", None), ("queued", None)]
+        (None, None), ("queued", None), ("queued", None), ("queued", None), ("queued", None)]
     assert counts(report)["prompts"] == "5"
     assert exchanges(report)[-1] == ("like in this picture\n[image]", "all done")
 

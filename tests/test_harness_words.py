@@ -35,11 +35,11 @@ class Session:
             "parentUuid": parent, "isSidechain": False, "type": kind, "message": message, "uuid": uuid, "timestamp": f"2026-05-01T10:{at:02d}:00.000Z",
             **fields, "cwd": "/home/ada/orchard", "sessionId": SESSION, "version": "2.1.332", "gitBranch": "main"}, separators=(",", ":")))
 
-    def call(self, name: str, given: Any, said: Any = "done", detail: Any = None, failed: Optional[bool] = None) -> None:
+    def call(self, name: str, given: Any, said: Any = "done", detail: Any = None, failed: Optional[bool] = None, **more: Any) -> None:
         call = f"toolu_{len(self.lines)}"
         self.row("assistant", [{"type": "tool_use", "id": call, "name": name, "input": given}])
         block = {"type": "tool_result", "content": said, **({} if failed is None else {"is_error": failed}), "tool_use_id": call}
-        self.row("user", [block], **({} if detail is None else {"toolUseResult": detail}))
+        self.row("user", [block], **({} if detail is None else {"toolUseResult": detail}), **more)
 
     def write(self, folder: Path) -> Path:
         path = folder / f"{SESSION}.jsonl"
@@ -49,8 +49,8 @@ class Session:
 
 @pytest.fixture
 def report(tmp_path: Path, run_script: Run) -> Callable[[Session], ElementTree.Element]:
-    def made(session: Session) -> ElementTree.Element:
-        done = run_script(COMPACT, "--file", str(session.write(tmp_path)))
+    def made(session: Session, *options: str) -> ElementTree.Element:
+        done = run_script(COMPACT, "--file", str(session.write(tmp_path)), *options)
         assert done.returncode == 0, done.stderr
         return ElementTree.fromstring(done.stdout)
     return made
@@ -115,7 +115,60 @@ def test_an_answer_with_a_note_of_the_persons_own(report: Callable[[Session], El
     session.row("user", "plan the harvest")
     detail = {"answers": {"Which rows?": "East, West"}, "annotations": {"Which rows?": {"notes": "not before Sunday"}}}
     session.call("AskUserQuestion", {"questions": [{"question": "Which rows?"}]}, "User has answered", detail)
-    assert [found.text for found in report(session).iter("decision")] == ["East, West <- Which rows?; not before Sunday <- Which rows?"]
+    assert [found.text for found in report(session).iter("decision")] == ["East, West; not before Sunday <- Which rows?"]
+
+
+def test_what_the_configuration_refused_is_no_decision(report: Callable[[Session], ElementTree.Element]) -> None:
+    """In a session without a terminal client 2.1.332 calls it "user-rejected" as well."""
+    session = Session()
+    session.row("user", "fetch the page")
+    session.call("WebFetch", {"url": "https://example.com/"}, "Claude requested permissions to use WebFetch, but you haven't granted it yet.", "Error: x", True,
+                 toolDenialKind="user-rejected", permissionDecision={"decision": "reject", "source": "config", "reasonCode": "unknown"})
+    parsed = report(session)
+    assert not list(parsed.iter("decision"))
+    assert [found.get("result") for found in parsed.iter("call")] == ["failed"]
+
+
+@pytest.mark.parametrize(("printed", "told"), [
+    ("FAIL src/a.test.ts\n{}\n    Expected: 3\n    Received: 4\nTests:  1 failed, 12 passed", "FAIL src/a.test.ts Expected: 3 Tests: 1 failed, 12 passed"),
+    ("{}\n--- FAIL: TestX (0.00s)\n    x_test.go:12: got 3, want 4\nFAIL", "--- FAIL: TestX (0.00s) x_test.go:12: got 3, want 4 FAIL"),
+    ("{}\nthread 'adds' panicked at src/lib.rs:9:9:\nleft: 3", "thread 'adds' panicked at src/lib.rs:9:9:"),
+    ("npm ERR! code ERESOLVE\n{}", "npm ERR! code ERESOLVE"),
+])
+def test_what_tells_of_a_failure_in_a_long_output(printed: str, told: str, report: Callable[[Session], ElementTree.Element]) -> None:
+    session = Session()
+    session.row("user", "run the tests")
+    session.call("Bash", {"command": "make check"}, "Exit code 1\n" + printed.format("  rows are drawn (3 ms)\n" * 60), None, True)
+    problem = next(report(session).iter("problem"))
+    assert problem[0].tail == told
+
+
+def test_failures_without_a_word_give_way_to_those_that_say_something(report: Callable[[Session], ElementTree.Element]) -> None:
+    session = Session()
+    session.row("user", "press the apples")
+    session.call("Bash", {"command": "make juice"}, "Exit code 2\nno apples", None, True)
+    for row in range(5):
+        session.call("Bash", {"command": f"grep pear row{row}"}, "Exit code 1", None, True)
+    assert [problem[0].text for problem in report(session).iter("problem")] == [*(f"grep pear row{row}" for row in range(1, 5)), "make juice"]
+
+
+def test_the_lines_of_a_notebooks_cell(report: Callable[[Session], ElementTree.Element]) -> None:
+    """Client 2.1.332 notes no patch for them, but what stood in the cell."""
+    session = Session()
+    session.row("user", "count the apples")
+    for mode, new, old in (("replace", "a\nb\n", "a\n"), ("delete", "", "c\nd\ne"), ("insert", "f", None)):
+        detail = {"new_source": new, "cell_type": "code", "edit_mode": mode, "cell_id": "c1", "error": "", **({} if old is None else {"old_source": old})}
+        session.call("NotebookEdit", {"notebook_path": "/home/ada/yield.ipynb", "new_source": new, "edit_mode": mode}, "Updated cell c1", detail)
+    edited = next(report(session).iter("edited"))
+    assert [edited.get(name) for name in ("edits", "added", "removed")] == ["3", "3", "4"]
+
+
+def test_the_tags_of_the_clients_own_errors_are_not_shown(report: Callable[[Session], ElementTree.Element]) -> None:
+    session = Session()
+    session.row("user", "fetch the page")
+    session.call("Edit", {"file_path": "/home/ada/orchard/wall.py"}, "<tool_use_error>String to replace not found in file.</tool_use_error>", None, True)
+    call = next(report(session).iter("call"))
+    assert [call.text, *(output.text for output in call)] == ["Edit: wall.py", "String to replace not found in file."]
 
 
 ASKED = {"questions": [{"question": "Which wood?", "options": [{"label": "oak"}, {"label": "pine"}]}]}
@@ -125,9 +178,11 @@ APPROVED = "User has approved your plan. You can now start coding.\n\n## Approve
 
 @pytest.mark.parametrize(("name", "given", "said", "detail", "failed", "decisions"), [
     ("AskUserQuestion", ASKED, "The user responded: ash", {"answers": {}, "response": "ash"}, False, [("answer", "ash")]),
-    ("AskUserQuestion", ASKED, "x", {"answers": {"Which wood?": "oak"}, "response": "but dry"}, False, [("answer", "oak <- Which wood?; but dry")]),
+    ("AskUserQuestion", ASKED, "x", {"answers": {"Which wood?": "oak"}, "response": "but dry"}, False, [("answer", "oak <- Which wood?"), ("answer", "but dry")]),
     ("AskUserQuestion", ASKED, "x", {"answers": {"Which wood?": "(notes only)"}, "annotations": {"Which wood?": {"notes": "ask Ada"}}}, False,
      [("answer", "ask Ada <- Which wood?")]),
+    ("AskUserQuestion", ASKED, 'User has answered your questions: "Which wood?"="oak, ash", "Which nails?"="none". You can now continue.', None, None,
+     [("answer", "oak, ash <- Which wood?"), ("answer", "none <- Which nails?")]),
     ("AskUserQuestion", ASKED, "No response after 60s", {"answers": {"Which wood?": "oak"}, "afkTimeoutMs": 60_000}, False,
      [("question-without-answer", "Which wood?")]),
     ("AskUserQuestion", ASKED, "The user did not answer the questions.", {"answers": {}}, False, [("question-without-answer", "Which wood?")]),
@@ -286,15 +341,53 @@ def test_the_whole_task_list_tells_of_tasks_made_before(report: Callable[[Sessio
 
 def test_a_long_paste_leaves_room_for_the_persons_own_words(report: Callable[[Session], ElementTree.Element]) -> None:
     session = Session()
-    session.row("user", 'here is the spec:\n<pasted_content id="1">\n' + "A row of trees. " * 600 + "\n</pasted_content>\nbuild it, but never touch the hedge")
+    session.row("user", 'here is the spec:\n<pasted_content id="1">\n' + "A row of trees. You must never cut it. " * 200
+                + '\n</pasted_content id="1">\nbuild it as it says there')  # as client 2.1.332 writes it
     session.row("assistant", [{"type": "text", "text": "Reading."}])
     session.row("user", '<pasted_content id="2">\n' + "only pasted " * 200 + "</pasted_content>")
-    told = "[pasted, 9,599 characters: A row of trees. A row of trees. A row of trees. A row of tr…]"
+    told = "[pasted, 7,799 characters: A row of trees. You must never cut it. A row of trees. You…]"
     parsed = report(session)
     first, second = parsed.iter("prompt")
-    assert first.text == f"here is the spec: {told} build it, but never touch the hedge"
+    assert first.text == "here is the spec: [pasted, 7,799 characters] build it as it says there"
     assert second.text is not None and second.text.startswith('<pasted_content id="2"> only pasted only pasted')
-    assert next(parsed.iter("user")).text == f"here is the spec:\n{told}\nbuild it, but never touch the hedge"
+    assert next(parsed.iter("user")).text == f"here is the spec:\n{told}\nbuild it as it says there"
+
+
+@pytest.mark.parametrize("bound", [4000, 6000, 9000])
+def test_what_the_ledger_does_not_take_goes_to_the_sections(bound: int, report: Callable[..., ElementTree.Element]) -> None:
+    session = Session()
+    for row in range(200):
+        session.row("user", f"row {row}?")
+        session.row("assistant", [{"type": "text", "text": "A pear."}])
+    for name, given in (("Write", {"file_path": "/home/ada/map", "content": "pears"}), ("Task", {"prompt": "count"}), ("TaskCreate", {"subject": "rake"})):
+        session.call(name, given)
+    session.call("Bash", {"command": "git push"})
+    session.call("Bash", {"command": "make"}, "Exit code 2\nno rule", None, True)
+    session.call("AskUserQuestion", ASKED, "x", {"answers": {"Which wood?": "oak"}})
+    assert bound - 150 < int(report(session, "--max-chars", str(bound)).attrib["chars"]) <= bound
+
+
+def test_an_approved_plan_outlasts_later_answers(report: Callable[..., ElementTree.Element]) -> None:
+    session = Session()
+    session.row("user", "plan the orchard")
+    session.call("ExitPlanMode", {"plan": "1. plant"}, "User has approved your plan.", {"plan": "1. plant"})
+    for _ in range(30):
+        session.call("AskUserQuestion", ASKED, "x", {"answers": {"Which wood?": "oak"}})
+    kinds = [found.get("kind") for found in report(session, "--max-chars", "3000").iter("decision")]
+    assert kinds[0] == "plan-approved"
+    assert 1 < len(kinds) < 31
+
+
+def test_an_answer_that_is_not_shown_says_how_long_it_was(report: Callable[..., ElementTree.Element]) -> None:
+    session = Session()
+    for row in range(30):
+        session.row("user", f"what grows in row {row}?")
+        session.row("assistant", [{"type": "text", "text": "A pear. " * 100}])
+    parsed = report(session, "--max-chars", "3000")
+    shown = [(found.get("n"), agent.text, agent.get("cut")) for found in parsed.iter("exchange") for agent in found.iter("agent")]
+    assert shown[0] == ("1", None, "800")
+    assert {cut for _, text, cut in shown if not text} == {"800"}
+    assert {cut for _, text, cut in shown if text} == {None}
 
 
 @pytest.mark.parametrize(("name", "given", "ended", "decision"), [
@@ -448,6 +541,16 @@ def test_a_queued_text_that_the_client_marks_as_its_own(options: tuple[str, ...]
     conversation = cc.read_conversation(cc.read_transcript(str(path)))
     assert [exchange.prompt.text for exchange in conversation.exchanges] == ["water the pears", "and the plums"]
     assert run_script(FORK, "--file", str(path), *options).returncode == 0
+
+
+def test_of_an_older_clients_summary_its_analysis_is_left_out(report: Callable[[Session], ElementTree.Element]) -> None:
+    session = Session()
+    session.row("user", "paint the gate")
+    session.row("system", "Conversation compacted", subtype="compact_boundary", parentUuid=None, compactMetadata={"trigger": "manual"})
+    session.row("user", "This session is being continued from a previous conversation that ran out of context. The conversation is summarized below:\n"
+                "Analysis:\nFirst the gate was looked at.\n\nSummary:\n1. Intent: a green gate", isCompactSummary=True)
+    session.row("user", "and the fence")
+    assert report(session).findtext(".//compact-summary") == "Summary:\n1. Intent: a green gate"
 
 
 FRAME = ("This session is being continued from a previous conversation that ran out of context. The summary below covers the earlier portion of the conversation.\n\n"

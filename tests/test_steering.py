@@ -22,7 +22,14 @@ import compact_session
     ("im betreff muss immer die nummer stehen", 3), ("das log darf keine namen enthalten", 3), ("you should only change the service layer", 3), ("commits should be small", 3), ("ask before you delete a file", 3),
     ("treat the vendor folder as read-only", 3), ("stay away from the old module", 3), ("no migrations against it", 3), ("nothing goes out without my ok", 3),
     ("you can touch everything except the schema", 3), ("iso dates everywhere", 3), ("we're not allowed to log mails", 3), ("all new routes need auth", 3),
+    ("house rule: tabs", 3), ("hard requirement: it stays on 3.9", 3), ("tests go into tests/unit, nowhere else", 3), ("the key may only be read there", 3),
+    ("for the rest of this session run the linter first", 3), ("per le date usa sempre utc", 3), ("não mexa nas migrations", 3), ("gebruik nooit sudo", 3),
+    ("rör aldrig schemat", 3), ("nigdy nie usuwaj logów", 3), ("tak, ale никогда не трогай схему", 3), ("хорошо. всегда запускай тесты", 3),
+    ("好的。不要修改接口", 3), ("提交前必须先运行测试", 3), ("スキーマは絶対に変更しないで", 3), ("테스트 폴더는 절대 건드리지 마", 3),
+    ("du darfst main nie pushen", 3), ("n'utilise pas git ici", 3), ("toujours passer par le proxy", 3), ("we can't break the old clients", 3),
+    ("everything has to go through me first", 3), ("if in doubt ask", 3), ("ab jetzt nur auf deutsch", 3),
     # corrections
+    ("try again, the count is off", 3), ("too complicated.", 3), ("das stimmt nicht, die quelle ist csv", 3), ("不对，应该是第二个", 3), ("違う、後の方です", 3), ("нет, нужен второй", 3),
     ("the numbers are STILL with a dot in the total column", 3), ("still missing on page 2", 3), ("hm, other way round", 3), ("that doesnt work", 3),
     ("why did you add lodash??", 3), ("wait why are you touching the scheduler", 3), ("i just told you to keep it", 3), ("like i already said", 3),
     ("put that into playwright.config not into the package.json", 3), ("use the new one, not the old", 3), ("thats not what i meant", 3),
@@ -31,7 +38,7 @@ import compact_session
     ("so nicht", 3), ("immer noch kaputt", 3), ("pas comme ça", 3), ("así no", 3), ("toujours pas", 3),
     # choices
     ("lets go with the queue", 2), ("ok lets use sqlite", 2), ("B", 2), ("yes, b.", 2), ("both please", 2), ("redis then", 2), ("the latter", 2), ("skip it", 2), ("the enum is nicer", 2), ("we can live with that", 2),
-    ("let's not", 2),
+    ("let's not", 2), ("decision: sqlite", 2), ("1", 2), ("the first", 2), ("i'd take redis", 2), ("postgres wins", 2), ("lgtm", 2), ("my vote is the enum", 2),
     # near misses
     ("we dont know yet", 0), ("i dont think so", 0), ("why shouldnt it be a list?", 0), ("shouldnt that be cached?", 0), ("does it have to run twice?", 0),
     ("it has to do with the clock", 0), ("i have to go now", 0), ("do they have to log in?", 0), ("no idea please help", 0), ("no problem please go on", 0),
@@ -41,7 +48,7 @@ import compact_session
     ("add it if not there", 0), ("use it or not", 0), ("which lets us use the cache", 0), ("what about the totals", 0), ("can you want that", 0),
     ("the constant is 5", 0), ("is there still time", 0), ("the only one", 0), ("k thx", 0), ("that should be it", 0), ("405 method not allowed", 0), ("does it still say that?", 0), ("you mentioned a race", 0), ("see you then", 0),
     ("ok then", 0), ("both tests are green", 0), ("no luck yet", 0), ("no errors", 0), ("no tests yet", 0), ("keine ahnung", 0), ("it works without my changes", 0), ("remember the bug?", 0), ("do all the tests need docker?", 0),
-    ("it may not exist yet", 0), ("i want to see it", 0), ("treating it as text works", 0), ("yes do that", 0), ("warum ist das so", 0),
+    ("it may not exist yet", 0), ("it may only take a second", 0), ("não sei", 0), ("ça n'est pas grave", 0), ("we can't reproduce it", 0), ("too much memory is used", 0), ("it wins by 2 points", 0), ("i take it that works", 0), ("use version 1.", 0), ("интернет, что нового", 0), ("é isso? да, спасибо", 0), ("测试通过了", 0), ("i want to see it", 0), ("treating it as text works", 0), ("yes do that", 0), ("warum ist das so", 0),
 ])
 def test_what_steers(said: str, strength: int) -> None:
     assert compact_session.cue(said).strength == strength
@@ -51,6 +58,8 @@ def test_what_steers(said: str, strength: int) -> None:
     ("1. dunning letters 2. then the reminders", 0, 32, "1. dunning letters 2. then the …"),
     ("First the letters are done. Then come the reminders", 0, 40, "First the letters are done. …"),
     ("look at it. Always run the check, whatever comes", 17, 36, "… Always run the check, whatever comes"[:35] + "…"),
+    ("先看一下代码。数据库迁移请先在本地测试，绝对不要修改表结构", 22, 20, "… 请先在本地测试，绝对不要修改表结构"),
+    ("先看一下代码，确认价格表的格式是否一致，数据库迁移请先在本地测试，绝对不要修改表结构", 35, 16, "… 在本地测试，绝对不要修改表…"),
     ("Start over. Never again like this", 17, 30, "… Never again like this"),
 ])
 def test_a_prompt_is_cut_at_a_sentence_but_not_behind_a_lists_number(line: str, steering: int, limit: int, said: str) -> None:

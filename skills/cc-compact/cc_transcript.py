@@ -484,7 +484,7 @@ class Record:
     known_blocks: Optional[tuple[Any, ...]] = ()  # None: not read yet
     own_calls: Sequence[Call] = ()
     own_results: Sequence[Result] = ()
-    meta = summary = local = api_error = queued = False
+    meta = summary = local = api_error = queued = waited = False
     session = origin = message_id = model = denial = cwd = branch = entrypoint = subtype = forked_from = ""
     known_tokens: Optional[dict[str, Any]] = {}  # the same
     glued = False  # whether its line holds something else, too
@@ -621,8 +621,12 @@ def narrow_user(record: Record, fields: dict[str, Any], message: dict[str, Any])
     record.summary = fields.get("isCompactSummary") is True
     record.origin = string(mapping(fields.get("origin")).get("kind")) or (turn if (turn := string(fields.get("turnOrigin"))) in NO_PERSON else "")
     record.local = fields.get("rowSource") == "local" and not record.origin
+    if fields.get("promptSource") == "queued":
+        record.waited = True
     detail = string(fields.get("toolUseResult"))
     record.denial = string(fields.get("toolDenialKind")) or ("user-rejected" if detail.startswith("User rejected") else "")
+    if record.denial and mapping(fields.get("permissionDecision")).get("source") in ("config", "hook"):
+        record.denial = "permission-rule"  # of what nobody was asked, client 2.1.332 says "user-rejected" as well, without a terminal
     if len(record.own_results) == 1:
         take_failure(record, record.own_results[0], detail, array(message.get("content")))
 
@@ -1059,7 +1063,7 @@ def prompt_of(record: Record, loose: bool = False) -> Optional[Prompt]:
         return None if record.local or command.split()[0][1:] in LOCAL_COMMANDS else Prompt(command, "command")
     pictures = "[image]" if any(isinstance(block, Image) for block in record.blocks) else ""
     said = "\n".join(part for part in (text, "" if "[image]" in text else pictures) if part.strip())
-    return Prompt(said, "queued" if record.queued else "typed") if said.strip() else None
+    return Prompt(said, "queued" if record.queued or record.waited else "typed") if said.strip() else None
 
 
 def local_command(record: Record) -> str:
