@@ -67,6 +67,7 @@ OWN_FIELDS = frozenset(("parentUuid", "isSidechain", "session_id", "sessionKind"
 DATA_KEYS = ("data", "base64")  # of a picture
 KEPT_NAMES = ("type", "uuid", "parentUuid", "sessionId", "timestamp", "cwd")  # what the client finds a row by
 PLACE_FIELDS = ("userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch", "slug")  # the same on every row of a session
+NOTHING_KEPT = cc.Compaction(None, "", None)
 REFERENCES = ("logicalParentUuid", "sourceToolAssistantUUID", "messageId", "leafUuid")
 
 Json = dict[str, Any]
@@ -79,11 +80,8 @@ class Piece(NamedTuple):
     """A record that goes into the copy, or a part of one: where two answers share a row of results, it is parted."""
 
     record: cc.Record
-    turn: int  # the number of its exchange in the source
-    whole: bool  # nothing in it is cut
     ids: dict[int, str]  # of its calls or results in the copy, by their place among them; the others go
-    thinking: bool  # its thinking stays
-    part: int  # from 0
+    thinking: bool  # whether its thinking may stay
 
 
 class Made(NamedTuple):
@@ -95,13 +93,13 @@ class Made(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What the copy will hold, in order, and what of the source it comes from."""
+    """What the copy will hold, in order, and what it promises of its source."""
 
     pieces: list[Union[Piece, Made]]
-    said: list[cc.Record]  # whose words must be in it
+    said: list[cc.Record]  # the source's records whose words must be in it, in order
     untouched: frozenset[str]  # uuids of those that nothing may be cut from
     live: frozenset[str]  # uuids of what the source would send now
-    rest: list[cc.Record]  # those of them that are not copied at all
+    turns: dict[str, int]  # uuid -> the number of its exchange in the source
 
 
 class Tally:
@@ -114,8 +112,9 @@ class Tally:
 
     def drop(self, kind: str, context: int = 0, times: int = 1) -> None:
         """Note that something of a kind was dropped so many times, `context` bytes of the context in all."""
-        self.counts[kind] += times
-        self.saved[kind] += context
+        if times:
+            self.counts[kind] += times
+            self.saved[kind] += context
 
     def dropped(self) -> Iterator[dict[str, object]]:
         """What the report says of each kind."""
@@ -212,8 +211,7 @@ def carried(records: list[cc.Record], exact: bool, tally: Tally) -> list[cc.Reco
     """The records that go into the copy. A boundary does only where it begins the conversation and its summary is there."""
     plain = [record for record in records if record.compaction is None]
     kept = [record for record in plain if is_carried(record, exact)]
-    if len(kept) < len(plain):
-        tally.drop("bookkeeping records", times=len(plain) - len(kept))
+    tally.drop("bookkeeping records", times=len(plain) - len(kept))
     begins = bool(records) and records[0].compaction is not None and any(record.summary for record in records)
     return records[:1] + kept if begins else kept
 
@@ -248,63 +246,40 @@ def answered_calls(records: list[cc.Record]) -> dict[str, list[Answered]]:
     return found
 
 
-class Pairing:
-    """Lays the carried records out so that each call's result stands in the rows right after its answer, and nothing else does."""
+def laid_out(records: list[cc.Record], tally: Tally) -> Iterator[Union[Piece, Made]]:
+    """The carried records, each call's result in the rows right after its answer, and nothing else there. Of a row of results that no call
+    takes along only the words beside them are left."""
+    calls = answered_calls(records)
+    taken = {answer.row.uuid for answers in calls.values() for answer in answers if answer.row}
+    last = next((record for record in reversed(records) if record.kind == "assistant" or is_spoken(record)), None)
+    for _, rows in groupby(records, key=lambda record: record.message_id or record.uuid):
+        group = list(rows)
+        if group[0].kind == "assistant":
+            yield from answer_and_results(group, calls, group[-1] is last, tally)
+        elif group[0].uuid not in taken:
+            tally.drop("results without a call", times=len(group[0].results()))
+            if not group[0].results() or len(group[0].results()) < len(group[0].blocks):
+                yield Piece(group[0], {}, True)
 
-    def __init__(self, records: list[cc.Record], turns: dict[str, int], whole_from: int, exact: bool, tally: Tally) -> None:
-        self.records, self.turns, self.tally, self.exact = records, turns, tally, exact
-        self.whole = {record.uuid for record in records[whole_from:]}
-        self.answers = answered_calls(records)
-        self.taken = {answer.row.uuid for answers in self.answers.values() for answer in answers if answer.row}
-        self.parts: defaultdict[str, int] = defaultdict(int)
-        self.pieces: list[Union[Piece, Made]] = []
-        self.turn = 0
 
-    def lay_out(self) -> list[Union[Piece, Made]]:
-        """All pieces in order."""
-        last = next((record for record in reversed(self.records) if record.kind == "assistant" or is_spoken(record)), None)
-        for _, rows in groupby(self.records, key=lambda record: record.message_id or record.uuid):
-            group = list(rows)
-            if group[0].kind == "assistant":
-                self.add_answer(group, group[-1] is last)
-            elif not group[0].results():
-                self.add(group[0], {}, True)
-            elif group[0].uuid not in self.taken:
-                self.add_loose_results(group[0])
-        return self.pieces
-
-    def add(self, record: cc.Record, ids: dict[int, str], thinking: bool) -> None:
-        """One more piece, numbered where its record is parted."""
-        self.turn = self.turns.get(record.uuid, self.turn)
-        whole = self.exact or record.uuid in self.whole
-        self.pieces.append(Piece(record, self.turn, whole, ids, thinking and self.exact, self.parts[record.uuid]))
-        self.parts[record.uuid] += 1
-
-    def add_answer(self, rows: list[cc.Record], at_end: bool) -> None:
-        """The rows of one answer, then the results of their calls. Where none of its calls got one, they go; else, and at the end of the
-        session, the model is told what is missing in the client's words (measured). An answer that loses a call loses its thinking."""
-        answers = [answer for row in rows for answer in self.answers[row.uuid]]
-        open_calls = [answer for answer in answers if answer.row is None]
-        tells = at_end or len(open_calls) < len(answers)
-        told = [answer for answer in open_calls if tells and answer.call.id and "fork_session.py" not in answer.call.argument("command")]
-        for row in rows:
-            ids = {at: answer.id for at, answer in enumerate(self.answers[row.uuid]) if answer.row or answer in told}
-            self.add(row, ids, len(told) == len(open_calls))
-        if told:
-            what = {"type": "tool_result", "content": INTERRUPTED if at_end else MISSING, "is_error": True}
-            content = [{**what, "tool_use_id": answer.id} for answer in told]
-            self.pieces.append(Made("interrupted", {"type": "user", "message": {"role": "user", "content": content}}, rows[-1]))
-        given = sorted(((answer.row, answer.place, answer.id) for answer in answers if answer.row), key=lambda one: (one[0].line, one[1]))
-        for record, results in groupby(given, key=itemgetter(0)):
-            self.add(record, {place: id for _, place, id in results}, True)
-        if len(open_calls) > len(told):
-            self.tally.drop("calls without a result", times=len(open_calls) - len(told))
-
-    def add_loose_results(self, record: cc.Record) -> None:
-        """A row of results that no call takes along: only the words beside them are left."""
-        self.tally.drop("results without a call", times=len(record.results()))
-        if len(record.results()) < len(record.blocks):
-            self.add(record, {}, True)
+def answer_and_results(rows: list[cc.Record], calls: dict[str, list[Answered]], at_end: bool, tally: Tally) -> Iterator[Union[Piece, Made]]:
+    """The rows of one answer, then the results of their calls. Where none of its calls got one, they go; else, and at the end of the
+    session, the model is told what is missing in the client's words (measured). An answer that loses a call loses its thinking."""
+    answers = [answer for row in rows for answer in calls[row.uuid]]
+    open_calls = [answer for answer in answers if answer.row is None]
+    tells = at_end or len(open_calls) < len(answers)
+    told = [answer for answer in open_calls if tells and answer.call.id and "fork_session.py" not in answer.call.argument("command")]
+    for row in rows:
+        ids = {at: answer.id for at, answer in enumerate(calls[row.uuid]) if answer.row or answer in told}
+        yield Piece(row, ids, len(told) == len(open_calls))
+    if told:
+        what = {"type": "tool_result", "content": INTERRUPTED if at_end else MISSING, "is_error": True}
+        content = [{**what, "tool_use_id": answer.id} for answer in told]
+        yield Made("interrupted", {"type": "user", "message": {"role": "user", "content": content}}, rows[-1])
+    given = sorted(((answer.row, answer.place, answer.id) for answer in answers if answer.row), key=lambda one: (one[0].line, one[1]))
+    for record, results in groupby(given, key=itemgetter(0)):
+        yield Piece(record, {place: id for _, place, id in results}, True)
+    tally.drop("calls without a result", times=len(open_calls) - len(told))
 
 
 def is_spoken(record: cc.Record) -> bool:
@@ -425,6 +400,7 @@ class Copier:
         self.keeps_usage = options.exact and options.last is None  # of a conversation that begins where the source's does
         self.slimmer = Slimmer(identity.source, options.tool_chars, options.keep_images, tally)
         self.plan = plan
+        self.parts: Counter[str] = Counter()  # of each record, made so far
         self.parent: Optional[str] = None
         self.answer, self.answer_from = "", 0
         self.written: set[str] = set()
@@ -454,27 +430,31 @@ class Copier:
 
     def row(self, piece: Piece) -> Optional[Json]:
         """The row of a record, None where nothing of it is left."""
+        uuid, part = piece.record.uuid, self.parts[piece.record.uuid]
+        self.parts[uuid] += 1
         fields = piece.record.fields() or stand_in(piece)
-        if not piece.part and piece.record.uuid in self.plan.live:
+        if not part and uuid in self.plan.live:
             self.tally.before += sent_size(fields)
         fields = redacted(fields) if self.options.redact else fields
         row: Json = {"parentUuid": None, "isSidechain": False, **{key: value for key, value in fields.items() if key not in OWN_FIELDS}}
-        self.slimmer.turn = piece.turn
+        self.slimmer.turn = self.plan.turns.get(uuid, self.slimmer.turn)
         if not self.exact and piece.record.queued and cc.prompt_of(piece.record):
             row = as_prompt(row)
         if row.get("type") not in ("user", "assistant"):
             row.pop("message", None)
         elif not self.take_content(row, piece):
             return None
-        if not piece.whole and piece.record.size > self.slimmer.limit:
+        if uuid not in self.plan.untouched and piece.record.size > self.slimmer.limit:
             self.slimmer.beside_content(row)
-        if piece.part:
-            row["uuid"] = fresh_uuid(self.identity.session, piece.record.uuid, str(piece.part))
+        if part:
+            row["uuid"] = fresh_uuid(self.identity.session, uuid, str(part))
         self.move_references(row)
+        if "compactMetadata" in row:
+            row["compactMetadata"] = self.moved_metadata(cc.mapping(row["compactMetadata"]), piece.record.compaction or NOTHING_KEPT)
         if row.get("type") == "assistant":
             earlier = cc.string(cc.mapping(fields.get("forkedFrom")).get("sessionId"))
             row["requestSessionId"] = cc.string(fields.get("requestSessionId")) or earlier or self.identity.source
-        row["forkedFrom"] = {"sessionId": self.identity.source, "messageUuid": piece.record.uuid}
+        row["forkedFrom"] = {"sessionId": self.identity.source, "messageUuid": uuid}
         self.count(row)
         return self.placed(row)
 
@@ -494,7 +474,7 @@ class Copier:
             return None  # the client drops a bare string among blocks (measured)
         kind = block.get("type")
         if kind in ("thinking", "redacted_thinking"):
-            if not piece.thinking or self.options.redact:
+            if not (piece.thinking and self.exact) or self.options.redact:
                 self.tally.drop("thinking", text_size(block))
                 return None
         elif kind in ("tool_use", "tool_result"):
@@ -502,8 +482,8 @@ class Copier:
             if fresh is None:
                 return None
             block = {**block, "id" if kind == "tool_use" else "tool_use_id": fresh}
-        may_be_long = not piece.whole and (piece.record.size > self.slimmer.limit or kind in PICTURES or kind == "tool_result")
-        return self.slimmer.block(block) if may_be_long else block
+        may_be_long = piece.record.size > self.slimmer.limit or kind in PICTURES or kind == "tool_result"
+        return self.slimmer.block(block) if may_be_long and piece.record.uuid not in self.plan.untouched else block
 
     def move_references(self, row: Json) -> None:
         """A reference stays where it names a row of the copy (they lead back), else it goes."""
@@ -512,27 +492,25 @@ class Copier:
                 row[key] = None
                 if key != "logicalParentUuid":
                     del row[key]
-        if "compactMetadata" in row:
-            row["compactMetadata"] = self.moved_metadata(cc.mapping(row["compactMetadata"]))
 
-    def moved_metadata(self, metadata: Json) -> Json:
+    def moved_metadata(self, metadata: Json, compaction: cc.Compaction) -> Json:
         """A boundary's metadata with the preserved rows that the copy has, where they follow their anchor in one run, as the client would put
         them; else the straight chain says it all."""
-        segment, listed = cc.mapping(metadata.get("preservedSegment")), cc.mapping(metadata.get("preservedMessages"))
-        kept = {key: value for key, value in metadata.items() if key not in ("preservedSegment", "preservedMessages")}
-        anchor = cc.string(listed.get("anchorUuid") if listed else segment.get("anchorUuid"))
-        wanted = {uuid for uuid in cc.array(listed.get("uuids")) if isinstance(uuid, str)} or {cc.string(segment.get("tailUuid"))}
-        firsts = {piece.record.uuid: piece for piece in self.plan.pieces if isinstance(piece, Piece) and not piece.part}
-        after = list(firsts)[list(firsts).index(anchor) + 1 :] if anchor in firsts else []
-        end = max((at for at, uuid in enumerate(after) if uuid in wanted), default=-1)
+        _, segment_anchor, tail = compaction.segment or ("", "", "")
+        listed, anchor = compaction.kept is not None, compaction.kept_anchor if compaction.kept is not None else segment_anchor
+        wanted = set(compaction.kept or [tail])
+        pieces = {piece.record.uuid: piece for piece in self.plan.pieces if isinstance(piece, Piece)}
+        order = list(pieces)
+        start = order.index(anchor) if anchor in pieces else len(order)
+        end = max((at for at, uuid in enumerate(order) if uuid in wanted), default=0)
         ahead = Copier(self.plan._replace(pieces=[]), self.identity, self.options, Tally())  # makes rows that are only looked at
-        after = [uuid for uuid in after[: end + 1] if ahead.row(firsts[uuid])]
-        rows = [uuid for uuid in after if uuid in wanted or not listed]
-        if rows and rows == after and wanted <= self.plan.live and ahead.row(firsts[anchor]):
-            kept["preservedSegment"] = {"headUuid": rows[0], "anchorUuid": anchor, "tailUuid": rows[-1]}
+        first, *rows = [uuid for uuid in order[start : end + 1] if ahead.row(pieces[uuid])] or [""]
+        moved = {key: value for key, value in metadata.items() if key not in ("preservedSegment", "preservedMessages")}
+        if rows and first == anchor and wanted <= self.plan.live and (not listed or wanted.issuperset(rows)):
+            moved["preservedSegment"] = {"headUuid": rows[0], "anchorUuid": anchor, "tailUuid": rows[-1]}
             if listed:
-                kept["preservedMessages"] = {"anchorUuid": anchor, "uuids": rows, "allUuids": rows}
-        return kept
+                moved["preservedMessages"] = {"anchorUuid": anchor, "uuids": rows, "allUuids": rows}
+        return moved
 
     def count(self, row: Json) -> None:
         """Add what a finished row takes of the context; an answer's `usage` says it, or the client would believe the old one."""
@@ -802,27 +780,22 @@ def start_of_last(records: list[cc.Record], count: int) -> int:
 
 def make_plan(conversation: cc.Conversation, options: argparse.Namespace, source: str, tally: Tally) -> Plan:
     """Choose what is copied. Raises Refusal where there is nothing."""
-    numbers = turn_numbers(conversation)
+    turns = turn_numbers(conversation)
     records = without_own_command(conversation.live if options.up_to is None else records_up_to(conversation, options.up_to))
     if not any(record.summary or (record.kind == "assistant" and record.blocks) or cc.prompt_of(record) for record in records):
         raise cc.Refusal(f"no conversation to copy in {conversation.transcript.path}; name another session by id or title")
     kept = options.last if options.last is not None else options.keep_last if options.compact else None
     start = 0 if kept is None else start_of_last(records, kept)
     cut, near = records[:start], records[min(start, len(records) - 1)]
-    lead: list[Union[Piece, Made]] = []
+    lead: list[Made] = []
     if cut and options.compact:
-        shown = cc.mask if options.redact else str
-        lead = compaction_of(cut, options.summary_text or summary_text(cut, numbers, source, options.summary_tokens, shown), near)
+        lead = compaction_of(cut, options.summary_text or summary_text(cut, turns, source, options.summary_tokens, options.shown), near)
     elif cut:
         lead = [note_of(len(exchange_starts(cut)), source, near)]
     said = carried(records[start:], options.exact, tally)
-    whole_from = start_of_last(said, options.keep_last)
-    pieces = lead + Pairing(said, numbers, whole_from, options.exact, tally).lay_out()
+    untouched = frozenset(record.uuid for record in said[0 if options.exact else start_of_last(said, options.keep_last) :])
     live = frozenset(record.uuid for record in conversation.live)
-    copied = {piece.record.uuid for piece in pieces if isinstance(piece, Piece)}
-    rest = [record for record in conversation.live if record.uuid not in copied and is_carried(record, False)]
-    untouched = frozenset(record.uuid for record in (said if options.exact else said[whole_from:]))
-    return Plan(pieces, said, untouched, live, rest)
+    return Plan([*lead, *laid_out(said, tally)], said, untouched, live, turns)
 
 
 def note_of(left_out: int, source: str, near: cc.Record) -> Made:
@@ -832,7 +805,7 @@ def note_of(left_out: int, source: str, near: cc.Record) -> Made:
     return Made("note", {"type": "user", "message": {"role": "user", "content": text}, "isMeta": True}, near)
 
 
-def compaction_of(cut: list[cc.Record], summary: str, near: cc.Record) -> list[Union[Piece, Made]]:
+def compaction_of(cut: list[cc.Record], summary: str, near: cc.Record) -> list[Made]:
     """Boundary and summary in the client's own shape, for the records that they stand for."""
     metadata = {"trigger": "manual", "messagesSummarized": len(cut), "postTokens": text_size(summary) // BYTES_PER_TOKEN}
     boundary = {"type": "system", "subtype": "compact_boundary", "content": "Conversation compacted", "isMeta": False, "level": "info"}
@@ -854,34 +827,17 @@ def no_number(name: str) -> None:
 STRICT = json.JSONDecoder(parse_constant=no_number)
 
 
-class Promise(NamedTuple):
-    """What a copy promises, in terms of source and result alone."""
-
-    session: str  # its id
-    said: Sequence[cc.Record]  # the source's records whose words it must hold, in order
-    untouched: frozenset[str]  # uuids of those that nothing may be cut from
-    limit: int  # where texts of others may be cut
-    shown: Callable[[str], str]  # masks, or does nothing
-
-
-def live_records(copy: cc.Transcript) -> list[cc.Record]:
-    """What the client would send of the copy after --resume."""
-    links = cc.Chain(cc.Links(copy.records), len(copy.records))
-    leaf = links.leaf(copy.pin)
-    return links.with_parallels(links.walk(leaf)) if leaf else []
-
-
-def prove(promise: Promise, path: str, progress: Progress) -> str:
-    """Hold a file against its promise, as far as it is written, to its end. Returns what was checked, in words; raises Refusal with what
-    does not hold. It reads source and result with the shared module, so it catches what the maker did wrong."""
-    said, answered = words(promise.said, promise.shown), answers_of(promise)
-    copy = read_strictly(path, promise.session, progress)
+def prove(plan: Plan, options: argparse.Namespace, session: str, path: str, progress: Progress) -> str:
+    """Hold the copy in a file against what was planned, as far as it is written, to its end. Returns what was checked, in words; raises
+    Refusal with what does not hold. It reads source and result with the shared module, so it catches what the maker did wrong."""
+    said, answered = words(plan.said, options.shown), answers_of(plan, options.shown)
+    copy = read_strictly(path, session, progress)
     with copy.file:
-        rows, live = len(copy.records), live_records(copy)
+        rows, live = len(copy.records), cc.read_conversation(copy).live
         check(len(live) == rows, f"{rows} rows, but {len(live)} would be read on resume")
         check(live == copy.records, "rows would be sent in another order than they stand")
-        prompts = check_words(promise, said, live)
-        calls = check_calls(promise, answered, live)
+        prompts = check_words(plan, said, live)
+        calls = check_calls(plan, answered, live, options.tool_chars)
     paired = f"every call with its result next to it ({calls}, {len(answered.texts)} compared with the source's)"
     return f"{rows} rows in one chain; {paired}; every reference resolves; the same prompts ({prompts}) and answers"
 
@@ -891,10 +847,10 @@ def failed(fault: str) -> cc.Refusal:
     return cc.Refusal(f"the copy failed its proof, so nothing was written: {fault}; the session is untouched, try --exact or another --up-to")
 
 
-def check(holds: bool, fault: str) -> None:
+def check(holds: bool, *fault: str) -> None:
     """Raises Refusal with the fault where something does not hold."""
     if not holds:
-        raise failed(fault)
+        raise failed("".join(fault))
 
 
 def read_strictly(path: str, session: str, progress: Progress) -> cc.Transcript:
@@ -903,15 +859,14 @@ def read_strictly(path: str, session: str, progress: Progress) -> cc.Transcript:
     named: dict[str, int] = {}  # uuid -> the line that refers to it
     for number, line in enumerate(progress.lines(copy.file), 1):
         row, rows = strict_object(line, number), len(copy.records)
-        if row.get("sessionId") != session:
-            raise failed(f"line {number} is not of session {session}")
+        check(row.get("sessionId") == session, f"line {number} is not of session ", session)
         for uuid in named_uuids(row):
             check(isinstance(uuid, str), f"line {number} names a row by something else than its uuid")
             named.setdefault(uuid, number)
         copy.take_object(copy.size, len(line), row)
         copy.size += len(line)
-        if copy.records[rows:] and (fault := order.fault(copy.records[rows])):
-            raise failed(f"row {rows + 1}{fault}")
+        for record in copy.records[rows:]:
+            order.take(record, f"row {rows + 1}")
     check(not copy.loose and bool(copy.records), "a line of it is no whole record")
     check(not order.waiting, "a call has no result")
     lost = next((number for uuid, number in named.items() if uuid not in order.known), 0)
@@ -926,9 +881,8 @@ def strict_object(line: bytes, number: int) -> Json:
         row, end = STRICT.raw_decode(text)
     except ValueError as error:
         raise failed(f"line {number} is no JSON ({error})") from error
-    if not isinstance(row, dict) or text[end:] != "\n":
-        raise failed(f"line {number} is no record")
-    return row
+    check(isinstance(row, dict) and text[end:] == "\n", f"line {number} is no record")
+    return cc.mapping(row)
 
 
 def named_uuids(row: Json) -> list[Any]:
@@ -937,13 +891,13 @@ def named_uuids(row: Json) -> list[Any]:
     metadata = cc.mapping(row.get("compactMetadata"))
     listed, segment = cc.mapping(metadata.get("preservedMessages")), cc.mapping(metadata.get("preservedSegment"))
     if listed:
-        named += [listed["anchorUuid"], *cc.array(listed.get("uuids")), *cc.array(listed.get("allUuids"))]
+        named += [listed.get("anchorUuid"), *cc.array(listed.get("uuids")), *cc.array(listed.get("allUuids"))]
     return [*named, *segment.values()]
 
 
 class RowOrder:
     """Sees rows go by in order: one root, each parent before its child, no uuid twice; and that every call gets its one result in the rows
-    right after its answer, and no result is without a call."""
+    right after its answer, and no result is without a call. Raises Refusal with the name of the row that breaks this."""
 
     def __init__(self) -> None:
         self.known: set[str] = set()
@@ -951,44 +905,36 @@ class RowOrder:
         self.waiting: set[str] = set()
         self.answer = ""
 
-    def fault(self, record: cc.Record) -> str:
-        """What is wrong with the next row, to be put after its number; empty where nothing is."""
-        if record.uuid in self.known:
-            return " has no uuid of its own"
-        if record.parent not in self.known and (self.known or record.parent is not None):
-            return " does not hang under a row before it"
+    def take(self, record: cc.Record, name: str) -> None:
+        """The next row."""
+        check(record.uuid not in self.known, name, " has no uuid of its own")
+        check(record.parent in self.known or not (self.known or record.parent), name, " does not hang under a row before it")
         self.known.add(record.uuid)
         if record.kind not in cc.TURNS:
-            return ""
-        if not record.blocks and not cc.mapping(record.fields().get("message")).get("content"):
-            return " has no content"
+            return
+        check(bool(record.blocks or cc.mapping(record.fields().get("message")).get("content")), name, " has no content")
         calls, results = [call.id for call in record.calls()], [result.call_id for result in record.results()]
         if record.kind == "assistant":
-            return self.fault_of_answer(record.message_id, calls, results)
-        return self.fault_of_results(calls, results)
+            self.take_answer(record.message_id, calls, results, name)
+        else:
+            self.take_results(calls, results, name)
 
-    def fault_of_answer(self, answer: str, calls: list[str], results: list[str]) -> str:
-        """The same of a row of the agent's."""
-        if results or (self.waiting and not (answer and answer == self.answer)):
-            return ": an answer goes on while a call waits for its result"
-        if len(set(calls)) < len(calls) or not self.used.isdisjoint(calls):
-            return " uses the id of another call again"
+    def take_answer(self, answer: str, calls: list[str], results: list[str], name: str) -> None:
+        """A row of the agent's."""
+        goes_on = not self.waiting or (answer and answer == self.answer)
+        check(bool(goes_on and not results), name, ": an answer goes on while a call waits for its result")
+        check(len(set(calls)) == len(calls) and self.used.isdisjoint(calls), name, " uses the id of another call again")
         self.answer = answer
         self.used.update(calls)
         self.waiting.update(calls)
-        return ""
 
-    def fault_of_results(self, calls: list[str], results: list[str]) -> str:
-        """The same of a row in the person's role."""
-        if calls:
-            return ": a call in the person's role"
-        if self.waiting and not results:
-            return ": words stand between a call and its result"
-        if len(set(results)) < len(results) or not self.waiting.issuperset(results):
-            return ": a result that no call waits for"
+    def take_results(self, calls: list[str], results: list[str], name: str) -> None:
+        """A row in the person's role."""
+        check(not calls, name, ": a call in the person's role")
+        check(bool(results) or not self.waiting, name, ": words stand between a call and its result")
+        check(len(set(results)) == len(results) and self.waiting.issuperset(results), name, ": a result that no call waits for")
         self.waiting.difference_update(results)
         self.answer = self.answer if self.waiting else ""
-        return ""
 
 
 class Words(NamedTuple):
@@ -1020,10 +966,10 @@ def words(records: Sequence[cc.Record], shown: Callable[[str], str]) -> Words:
     return Words(dialogue, harness, prompts)
 
 
-def check_words(promise: Promise, source: Words, live: list[cc.Record]) -> int:
+def check_words(plan: Plan, source: Words, live: list[cc.Record]) -> int:
     """The same prompts and answers in the same order, and every other text of the two roles. Returns the number of prompts."""
     copied = [record for record in live if record.forked_from]
-    open_calls = len([record for record in promise.said if record.calls()])
+    open_calls = len([record for record in plan.said if record.calls()])
     check(len(live) - len(copied) <= LEADING_ROWS + open_calls, f"it has {len(live) - len(copied)} rows that are not the source's")
     copy = words(copied, str)
     nothing = ("", "")
@@ -1042,17 +988,17 @@ class Answers(NamedTuple):
     texts: dict[int, list[str]]
 
 
-def answers_of(promise: Promise) -> Answers:
+def answers_of(plan: Plan, shown: Callable[[str], str]) -> Answers:
     """The results of the source; compared are all that nothing may be cut from, and of the others an even sample that is read in a moment."""
-    results = pairs_of(promise.said)
+    results = pairs_of(plan.said)
     order = [result for found in results.values() for result in found]
-    sure = [at for at, result in enumerate(order) if result.record.uuid in promise.untouched]
-    others = [at for at, result in enumerate(order) if result.record.uuid not in promise.untouched]
+    sure = [at for at, result in enumerate(order) if result.record.uuid in plan.untouched]
+    others = [at for at, result in enumerate(order) if result.record.uuid not in plan.untouched]
     step = max(sum(order[at].record.size for at in others) // COMPARED_BYTES, 1)
-    return Answers(results, {at: list(map(promise.shown, texts_of(order[at]))) for at in sure + others[::step]})
+    return Answers(results, {at: list(map(shown, texts_of(order[at]))) for at in sure + others[::step]})
 
 
-def check_calls(promise: Promise, source: Answers, live: list[cc.Record]) -> int:
+def check_calls(plan: Plan, source: Answers, live: list[cc.Record], limit: int) -> int:
     """The calls that the source answers are there with their results, each compared text whole or cut as promised. Returns how many calls are."""
     copy = pairs_of([record for record in live if record.kind == "assistant" or record.forked_from])
     check(all(len(copy.get(name, ())) == len(results) for name, results in source.results.items()), "a call or its result is missing")
@@ -1060,7 +1006,8 @@ def check_calls(promise: Promise, source: Answers, live: list[cc.Record]) -> int
     both = [pair for name, results in source.results.items() for pair in zip(results, copy[name])]
     for at, texts in source.texts.items():
         result, copied = both[at]
-        check(is_promised(promise, result, texts, texts_of(copied)), f"the result of {result.call_id} is not the source's")
+        most = 0 if result.record.uuid in plan.untouched else limit
+        check(is_promised(result, texts, texts_of(copied), most), f"the result of {result.call_id} is not the source's")
     return sum(len(record.calls()) for record in live)
 
 
@@ -1081,13 +1028,11 @@ def base_id(call: str) -> str:
     return re.sub(rf"(?:{SUFFIX}\d+)+$", "", call) if SUFFIX in call else call
 
 
-def is_promised(promise: Promise, source: cc.Result, before: list[str], after: list[str]) -> bool:
-    """Whether what a result says in the copy is what it says in the source, or may be the head and the tail of it; lost only with its line."""
+def is_promised(source: cc.Result, before: list[str], after: list[str], limit: int) -> bool:
+    """Whether what a result says in the copy is what it says in the source, or the head and the tail of it; lost only with its line."""
     if after == [UNREADABLE]:
         return not source.record.fields()
-    may_be_cut = source.record.uuid not in promise.untouched
-    pairs = zip(before, after)
-    return len(before) == len(after) and all(one == other or (may_be_cut and is_cut_of(other, one, promise.limit)) for one, other in pairs)
+    return len(before) == len(after) and all(one == other or is_cut_of(other, one, limit) for one, other in zip(before, after))
 
 
 def texts_of(result: cc.Result) -> list[str]:
@@ -1103,8 +1048,8 @@ def texts_of(result: cc.Result) -> list[str]:
 
 
 def is_cut_of(cut: str, text: str, limit: int) -> bool:
-    """Whether a text is the head and the tail of a longer one with a mark between, or its head alone, within the limit."""
-    if cc.utf16_length(cut) > limit:
+    """Whether a text is the head and the tail of a longer one with a mark between, or its head alone, within the limit (0: it may not be cut)."""
+    if not limit or cc.utf16_length(cut) > limit:
         return False
     head, mark, rest = cut.partition(" [… ")
     tail = rest.rpartition(" …] ")[2]
@@ -1159,9 +1104,9 @@ def new_title(conversation: cc.Conversation, options: argparse.Namespace, folder
         title = " ".join(cc.clean(options.name).split())
         if not title:
             raise cc.Refusal("--name: an empty title finds no session; give one with words in it")
-        return cc.shortened(cc.mask(title) if options.redact else title, TITLE_UNITS)
+        return cc.shortened(options.shown(title), TITLE_UNITS)
     stem = re.sub(r" \(fork(?: \d+)?\)$", "", cc.session_title(conversation))
-    stem = cc.shortened(cc.clean(cc.mask(stem) if options.redact else stem), TITLE_UNITS - 12) or "session"
+    stem = cc.shortened(cc.clean(options.shown(stem)), TITLE_UNITS - 12) or "session"
     taken = set() if options.key is not None else set(titles_in(folder))
     numbered = (f"{stem} (fork {n})" for n in count_from(2))
     return next(title for title in chain([f"{stem} (fork)"], numbered) if title.casefold() not in taken)
@@ -1255,13 +1200,13 @@ class Written(NamedTuple):
 SPLIT_BYTES = 8 << 20  # of a source; from here on a second process saves more than it costs
 
 
-def make_copy(copier: Copier, promise: Promise, dry: bool) -> Written:
+def make_copy(copier: Copier) -> Written:
     """Write the copy under a name that is no session's, prove it, give it its name. Whatever fails leaves nothing behind."""
-    path = copier.identity.path
+    path, dry = copier.identity.path, copier.options.dry_run
     exists = os.path.lexists(path)
     folder = scratch_folder() if dry or exists else os.path.dirname(path)
     made, is_new = "", not os.path.isdir(folder)
-    split = cc.can_split() and sum(record.size for record in promise.said) >= SPLIT_BYTES
+    split = cc.can_split() and sum(record.size for record in copier.plan.said) >= SPLIT_BYTES
     if split:  # then it takes long enough to be stopped
         import signal
 
@@ -1271,7 +1216,7 @@ def make_copy(copier: Copier, promise: Promise, dry: bool) -> Written:
         made = os.path.join(folder, f".{copier.identity.session}.{os.getpid()}.unfinished")  # not a session's, for the client
         handle = os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o600)
         with os.fdopen(handle, "wb", cc.BLOCK_BYTES) as file:
-            size, proof = write_and_prove(copier, promise, made, file, split)
+            size, proof = write_and_prove(copier, made, file, split)
         fresh = not dry and not exists and link_into_place(made, path)
         return Written(size, proof, fresh)
     except OSError as error:
@@ -1284,14 +1229,14 @@ def make_copy(copier: Copier, promise: Promise, dry: bool) -> Written:
                 os.rmdir(folder)
 
 
-def write_and_prove(copier: Copier, promise: Promise, path: str, file: IO[bytes], split: bool) -> tuple[int, str]:
+def write_and_prove(copier: Copier, path: str, file: IO[bytes], split: bool) -> tuple[int, str]:
     """Fill the file of that path; returns its size and what the proof found; with `split` a second process proves it meanwhile."""
-    progress, source = Progress(), promise.said[0].transcript if promise.said else None
-    job = partial(prove, promise, path, progress)
+    progress, said = Progress(), copier.plan.said
+    job = partial(prove, copier.plan, copier.options, copier.identity.session, path, progress)
     with progress.reading, progress.writing, cc.second_process([job] if split else []) as proofs:
         size = progress.write(copier.lines(), file)
-        if source and os.fstat(source.file.fileno()).st_size < source.size:  # growing is what a live one does
-            raise cc.Refusal(f"{source.path} was cut off while it was read; nothing was written, try again")
+        if said and os.fstat(said[0].transcript.file.fileno()).st_size < said[0].transcript.size:  # growing is what a live one does
+            raise cc.Refusal(f"{said[0].transcript.path} was cut off while it was read; nothing was written, try again")
         if not copier.speaks:
             raise cc.Refusal(f"nothing of the conversation of session {copier.identity.source} can be sent; name another session")
         return size, next(proofs, "") or job()
@@ -1383,9 +1328,8 @@ def fork(options: argparse.Namespace) -> str:
         session = new_session(conversation, options, source, title)
         shares = options.name is not None and options.key is None and title.casefold() in titles_in(folder)
         copier = Copier(plan, Identity(session, source, title, directory, os.path.join(folder, f"{session}.jsonl"), shares), options, tally)
-        promise = Promise(session, plan.said, plan.untouched, options.tool_chars, cc.mask if options.redact else str)
-        written = make_copy(copier, promise, options.dry_run)
-        measure_rest(plan, tally)
+        written = make_copy(copier)
+        measure_rest(conversation, plan, tally)
     except RecursionError:
         raise cc.Refusal(f"a record of {found.path} is nested too deeply to be copied; nothing was written") from None
     if not options.dry_run:
@@ -1393,12 +1337,13 @@ def fork(options: argparse.Namespace) -> str:
     return report_xml(found, conversation, copier, written, options)
 
 
-def measure_rest(plan: Plan, tally: Tally) -> None:
+def measure_rest(conversation: cc.Conversation, plan: Plan, tally: Tally) -> None:
     """Count what the source would send and the copy does not hold at all."""
-    sizes = [sent_size(record.fields()) for record in plan.rest]
+    copied = {piece.record.uuid for piece in plan.pieces if isinstance(piece, Piece)}
+    rest = [record for record in conversation.live if record.uuid not in copied and is_carried(record, False)]
+    sizes = [sent_size(record.fields()) for record in rest]
     tally.before += sum(sizes)
-    if prompts := len(exchange_starts(plan.rest)):
-        tally.drop("exchanges", sum(sizes), prompts)
+    tally.drop("exchanges", sum(sizes), len(exchange_starts(rest)))
 
 
 def read_summary_file(options: argparse.Namespace) -> str:
@@ -1416,7 +1361,8 @@ def read_summary_file(options: argparse.Namespace) -> str:
         raise cc.Refusal(f"--summary: cannot read {options.summary}: {error.strerror}") from error
     if not text.strip():
         raise cc.Refusal(f"--summary: {where} is empty; give the text that is to stand for the history")
-    return cc.mask(text) if options.redact else text
+    shown: str = options.shown(text)
+    return shown
 
 
 # ---------------------------------------------------------------------------------------------------------- command line
@@ -1471,6 +1417,7 @@ def build_parser() -> cc.Parser:
 def agreed(options: argparse.Namespace, parser: cc.Parser) -> argparse.Namespace:
     """The options where they go together, else the usage error."""
     options.compact = options.compact or options.summary is not None
+    options.shown = cc.mask if options.redact else str
     chosen = [name for name, given in (("--exact", options.exact), ("--last", options.last is not None), ("--compact", options.compact)) if given]
     if options.compact and len(chosen) > 1:
         parser.error(f"{' and '.join(chosen)} do not go together")
