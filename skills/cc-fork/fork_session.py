@@ -32,7 +32,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import chain, groupby, zip_longest
 from itertools import count as count_from
-from operator import itemgetter
+from operator import attrgetter
 from typing import IO, Any, NamedTuple, Optional, Union
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -80,7 +80,7 @@ class Piece(NamedTuple):
     """A record that goes into the copy, or a part of one: where two answers share a row of results, it is parted."""
 
     record: cc.Record
-    ids: dict[int, str]  # of its calls or results in the copy, by their place among them; the others go
+    ids: Sequence[Optional[str]]  # of its calls or results in the copy, in their order; None: it goes
     thinking: bool  # whether its thinking may stay
 
 
@@ -115,11 +115,6 @@ class Tally:
         if times:
             self.counts[kind] += times
             self.saved[kind] += context
-
-    def dropped(self) -> Iterator[dict[str, object]]:
-        """What the report says of each kind."""
-        for kind, times in self.counts.items():
-            yield {"kind": kind, "count": times, "context-tokens": self.saved[kind] // BYTES_PER_TOKEN}
 
 
 def text_size(value: object) -> int:
@@ -220,29 +215,33 @@ def carried(records: list[cc.Record], exact: bool, tally: Tally) -> list[cc.Reco
 
 
 class Answered(NamedTuple):
-    """A call, the row that holds its result (None: it never came), the result's place among those of the row, and the call's id in the copy."""
+    """A call, its result (None: it never came), and the call's id in the copy."""
 
     call: cc.Call
-    row: Optional[cc.Record]
-    place: int
+    result: Optional[cc.Result]
     id: str
+
+
+def results_of(records: Iterable[cc.Record]) -> Iterator[cc.Result]:
+    """All results, in the order of the file."""
+    for record in sorted((record for record in records if record.kind == "user"), key=attrgetter("line")):
+        yield from record.results()
 
 
 def answered_calls(records: list[cc.Record]) -> dict[str, list[Answered]]:
     """uuid of an assistant row -> its calls with their results, each result given to one call, in the order of the file. An id that is
     used again gets one of its own: the API refuses a second result for one call."""
-    waiting: defaultdict[str, deque[tuple[cc.Record, int]]] = defaultdict(deque)
-    for record in sorted((record for record in records if record.kind == "user"), key=lambda record: record.line):
-        for place, result in enumerate(record.results()):
-            waiting[result.call_id].append((record, place))
+    waiting: defaultdict[str, deque[cc.Result]] = defaultdict(deque)
+    for result in results_of(records):
+        waiting[result.call_id].append(result)
     used: set[str] = set()
-    found: dict[str, list[Answered]] = {record.uuid: [] for record in records}
+    found: defaultdict[str, list[Answered]] = defaultdict(list)
     for record in records:
         for call in record.calls() if record.kind == "assistant" else ():
-            row, place = waiting[call.id].popleft() if call.id and waiting[call.id] else (None, 0)
-            fresh = call.id if call.id not in used else next(name for n in count_from(2) if (name := f"{call.id}{SUFFIX}{n}") not in used)
+            names = chain([call.id], (f"{call.id}{SUFFIX}{n}" for n in count_from(2)))
+            fresh = next(name for name in names if name not in used)
             used.add(fresh)
-            found[record.uuid].append(Answered(call, row, place, fresh))
+            found[record.uuid].append(Answered(call, waiting[call.id].popleft() if call.id and waiting[call.id] else None, fresh))
     return found
 
 
@@ -250,7 +249,7 @@ def laid_out(records: list[cc.Record], tally: Tally) -> Iterator[Union[Piece, Ma
     """The carried records, each call's result in the rows right after its answer, and nothing else there. Of a row of results that no call
     takes along only the words beside them are left."""
     calls = answered_calls(records)
-    taken = {answer.row.uuid for answers in calls.values() for answer in answers if answer.row}
+    taken = {answer.result.record.uuid for answers in calls.values() for answer in answers if answer.result}
     last = next((record for record in reversed(records) if record.kind == "assistant" or is_spoken(record)), None)
     for _, rows in groupby(records, key=lambda record: record.message_id or record.uuid):
         group = list(rows)
@@ -259,26 +258,25 @@ def laid_out(records: list[cc.Record], tally: Tally) -> Iterator[Union[Piece, Ma
         elif group[0].uuid not in taken:
             tally.drop("results without a call", times=len(group[0].results()))
             if not group[0].results() or len(group[0].results()) < len(group[0].blocks):
-                yield Piece(group[0], {}, True)
+                yield Piece(group[0], (), True)
 
 
 def answer_and_results(rows: list[cc.Record], calls: dict[str, list[Answered]], at_end: bool, tally: Tally) -> Iterator[Union[Piece, Made]]:
     """The rows of one answer, then the results of their calls. Where none of its calls got one, they go; else, and at the end of the
     session, the model is told what is missing in the client's words (measured). An answer that loses a call loses its thinking."""
     answers = [answer for row in rows for answer in calls[row.uuid]]
-    open_calls = [answer for answer in answers if answer.row is None]
+    given = {answer.result: answer.id for answer in answers if answer.result}
+    open_calls = [answer for answer in answers if not answer.result]
     tells = at_end or len(open_calls) < len(answers)
     told = [answer for answer in open_calls if tells and answer.call.id and "fork_session.py" not in answer.call.argument("command")]
     for row in rows:
-        ids = {at: answer.id for at, answer in enumerate(calls[row.uuid]) if answer.row or answer in told}
-        yield Piece(row, ids, len(told) == len(open_calls))
+        yield Piece(row, [answer.id if answer.result or answer in told else None for answer in calls[row.uuid]], len(told) == len(open_calls))
     if told:
         what = {"type": "tool_result", "content": INTERRUPTED if at_end else MISSING, "is_error": True}
         content = [{**what, "tool_use_id": answer.id} for answer in told]
         yield Made("interrupted", {"type": "user", "message": {"role": "user", "content": content}}, rows[-1])
-    given = sorted(((answer.row, answer.place, answer.id) for answer in answers if answer.row), key=lambda one: (one[0].line, one[1]))
-    for record, results in groupby(given, key=itemgetter(0)):
-        yield Piece(record, {place: id for _, place, id in results}, True)
+    for record in sorted({result.record for result in given}, key=attrgetter("line")):
+        yield Piece(record, [given.get(result) for result in record.results()], True)
     tally.drop("calls without a result", times=len(open_calls) - len(told))
 
 
@@ -290,30 +288,29 @@ def is_spoken(record: cc.Record) -> bool:
 # --------------------------------------------------------------------------------------------------------------- slimming
 
 
-def mapped(value: Any, change: Callable[[str], str], names: bool = False, blank: Sequence[str] = ()) -> Any:
-    """A JSON value with every text changed, but for the data of pictures; with `names` the keys as well; texts under a key of `blank` are empty."""
+def mapped(value: Any, change: Callable[[str, str], str], rename: Callable[[str], str] = str, spared: Sequence[str] = DATA_KEYS) -> Any:
+    """A JSON value with every text changed, given the name it stands under, if any, and every name renamed. Of pictures the texts under the
+    `spared` names stay."""
     if isinstance(value, str):
-        return change(value)
+        return change("", value)
     if isinstance(value, list):
         items = []
         for item in value:  # one frame a level, so that what could be parsed can be mapped
-            items.append(change(item) if isinstance(item, str) else mapped(item, change, names, blank))
+            items.append(change("", item) if isinstance(item, str) else mapped(item, change, rename, spared))
         return items
     if not isinstance(value, dict):
         return value
     kind = cc.string(value.get("type"))
-    kept = DATA_KEYS if kind == "base64" or "/" in kind else ()  # by their type, objects that hold a picture's data
+    stays = spared if kind == "base64" or "/" in kind else ()  # by their type, objects that hold a picture's data
     found: Json = {}
     for key, item in value.items():
-        name = change(key) if names else key
+        name = rename(key)
         while name in found:  # two keys that are the same once they are masked
             name += "'"
-        if key in blank and isinstance(item, str):
-            found[name] = ""
-        elif names and isinstance(item, str) and key not in kept:
-            found[name] = mask_named(key, item)
+        if isinstance(item, str):
+            found[name] = item if key in stays else change(key, item)
         else:
-            found[name] = item if key in kept else mapped(item, change, names, blank)
+            found[name] = mapped(item, change, rename, spared)
     return found
 
 
@@ -325,7 +322,7 @@ def mask_named(name: str, text: str) -> str:
 
 def redacted(fields: Json) -> Json:
     """A record with credentials masked in all that is said, named or noted in it; its directory stays, or it could not be resumed."""
-    row: Json = mapped(fields, cc.mask, names=True)
+    row: Json = mapped(fields, mask_named, cc.mask)
     return {**row, **{key: fields[key] for key in KEPT_NAMES if key in fields}}
 
 
@@ -337,7 +334,7 @@ class Slimmer:
         self.turn = 0
         self.saved = 0  # bytes that the cuts of one block took away
 
-    def cut(self, text: str) -> str:
+    def cut(self, _: str, text: str) -> str:
         """`text` within the limit, with the command that shows the whole."""
         if len(text) <= self.limit // 2:
             return text
@@ -348,36 +345,41 @@ class Slimmer:
     def block(self, block: Json) -> Json:
         """A content block of a message, slim."""
         self.saved, kind = 0, block.get("type")
+        if kind in PICTURES:
+            return self.picture_note(block)
         if kind == "tool_use":
             block = {**block, "input": mapped(block.get("input"), self.cut)}
         elif kind == "tool_result" and "content" in block:
             content = block["content"]
-            slim = [self.result_block(item) for item in content] if isinstance(content, list) else content
-            block = {**block, "content": self.cut(content) if isinstance(content, str) else slim}
-        elif kind in PICTURES and not self.keep_images:
-            return self.picture_note(block)
+            block = {**block, "content": list(map(self.result_block, content)) if isinstance(content, list) else mapped(content, self.cut)}
         if self.saved > 0:
             self.tally.drop("tool inputs cut" if kind == "tool_use" else "tool outputs cut", self.saved)
         return block
 
     def result_block(self, item: Any) -> Any:
         """A block inside a result."""
-        kind = item.get("type") if isinstance(item, dict) else None
-        if kind == "text" and isinstance(item.get("text"), str):
-            return {**item, "text": self.cut(item["text"])}
-        return self.picture_note(item) if kind in PICTURES and not self.keep_images else item
+        block = cc.mapping(item)
+        if block.get("type") in PICTURES:
+            return self.picture_note(block)
+        return {**block, "text": mapped(block["text"], self.cut)} if block.get("type") == "text" and "text" in block else item
 
     def picture_note(self, block: Json) -> Json:
-        """The text that stands for a picture or document."""
+        """The text that stands for a picture or document, unless they are kept."""
+        if self.keep_images:
+            return block
         self.tally.drop("pictures", PICTURE_BYTES)
         size = len(cc.string(cc.mapping(block.get("source")).get("data"))) * 3 // 4
         kind = re.sub(r"[()]", "", cc.media_type(block))[:60]
         return {"type": "text", "text": f"[image] ({kind}, {size:,} bytes, {PICTURE_HINT})"}
 
+    def cut_detail(self, name: str, text: str) -> str:
+        """A text of a result's detail, the data of pictures left out unless they are kept."""
+        return "" if name in DATA_KEYS and not self.keep_images else self.cut(name, text)
+
     def beside_content(self, row: Json) -> None:
         """Cut what stands in a row beside its content: a result's detail for the screen, and the text of files that a prompt named."""
         if "toolUseResult" in row:
-            detail = mapped(row.pop("toolUseResult"), self.cut, blank=() if self.keep_images else DATA_KEYS)
+            detail = mapped(row.pop("toolUseResult"), self.cut_detail, spared=DATA_KEYS if self.keep_images else ())
             if text_size(detail) > DETAIL_FACTOR * max(self.limit, 500):
                 self.tally.drop("details for the screen")
             elif detail is not None:
@@ -463,13 +465,13 @@ class Copier:
         message = row["message"] = dict(cc.mapping(row.get("message")))
         content = message.get("content")
         if isinstance(content, list):
-            own, places = "tool_use" if row["type"] == "assistant" else "tool_result", count_from()
-            content = [new for block in content if (new := self.new_block(block, piece, own, places)) is not None]
+            own, ids = "tool_use" if row["type"] == "assistant" else "tool_result", iter(piece.ids)
+            content = [new for block in content if (new := self.new_block(block, piece, own, ids)) is not None]
         message["content"] = content
         return bool(content) and isinstance(content, (str, list))
 
-    def new_block(self, block: object, piece: Piece, own: str, places: Iterator[int]) -> Optional[Json]:
-        """A block as it stands in the copy, None where it goes. `own` is the kind of block that has an id in this role, `places` counts them."""
+    def new_block(self, block: object, piece: Piece, own: str, ids: Iterator[Optional[str]]) -> Optional[Json]:
+        """A block as it stands in the copy, None where it goes. `own` is the kind of block that takes the next of the ids in this role."""
         if not isinstance(block, dict):
             return None  # the client drops a bare string among blocks (measured)
         kind = block.get("type")
@@ -478,7 +480,7 @@ class Copier:
                 self.tally.drop("thinking", text_size(block))
                 return None
         elif kind in ("tool_use", "tool_result"):
-            fresh = piece.ids.get(next(places)) if kind == own else None
+            fresh = next(ids, None) if kind == own else None
             if fresh is None:
                 return None
             block = {**block, "id" if kind == "tool_use" else "tool_use_id": fresh}
@@ -488,7 +490,7 @@ class Copier:
     def move_references(self, row: Json) -> None:
         """A reference stays where it names a row of the copy (they lead back), else it goes."""
         for key in REFERENCES:
-            if key in row and not (isinstance(row[key], str) and row[key] in self.written):
+            if key in row and str(row[key]) not in self.written:
                 row[key] = None
                 if key != "logicalParentUuid":
                     del row[key]
@@ -539,7 +541,7 @@ class Copier:
 def stand_in(piece: Piece) -> Json:
     """What is put for a line whose inside is damaged: of an answer what could be read, of results that they are lost, of all else nothing."""
     record, role = piece.record, "assistant" if piece.record.kind == "assistant" else "user"
-    content: list[Json] = [{"type": "tool_result", "tool_use_id": call, "content": UNREADABLE} for call in piece.ids.values()]
+    content: list[Json] = [{"type": "tool_result", "tool_use_id": call, "content": UNREADABLE} for call in piece.ids if call]
     if role == "assistant":
         content = [{"type": "text", "text": text} for text in record.texts()]
         content += [{"type": "tool_use", "id": call.id, "name": call.name, "input": call.input or {}} for call in record.calls()]
@@ -667,15 +669,13 @@ class Skeleton:
 
     def __init__(self, turns: list[Turn], shown: Callable[[str], str]) -> None:
         self.turns, self.shown = turns, shown
-        self.known: dict[tuple[int, int, bool], str] = {}
+        self.known: dict[tuple[int, int], str] = {}
 
-    def text(self, at: int, level: int, results: bool = True) -> str:
-        """A turn at a level of tightness; without `results` none is read from the file."""
-        results = results and TIGHTNESS[level].result > 0
-        if (at, level, results) not in self.known:
-            caps = TIGHTNESS[level] if results else TIGHTNESS[level]._replace(result=0)
-            self.known[at, level, results] = "\n".join(self.lines(self.turns[at], caps)) + "\n"
-        return self.known[at, level, results]
+    def text(self, at: int, level: int) -> str:
+        """A turn at a level of tightness."""
+        if (at, level) not in self.known:
+            self.known[at, level] = "\n".join(self.lines(self.turns[at], TIGHTNESS[level])) + "\n"
+        return self.known[at, level]
 
     def lines(self, turn: Turn, caps: Caps) -> Iterator[str]:
         """The lines of one turn."""
@@ -713,13 +713,15 @@ class Skeleton:
         return gone + "".join(texts[start:])
 
     def levels(self, room: int) -> list[int]:
-        """The level of each turn: all tightened step by step until they fit (by estimates at first, so that no results are read in vain),
-        then the newest loosened again where there is room left."""
-        pressure = 0.0
-        for size in (self.estimate, self.size):
-            while size(self.tightened(pressure)) > room and pressure <= 2 * len(TIGHTNESS):
-                pressure += 0.5
-        levels = self.tightened(pressure)
+        """The level of each turn: from the tightest all loosened step by step as long as they fit (so that no results are read in vain),
+        then the newest alone where there is room left."""
+        pressures = [step / 2 for step in range(4 * len(TIGHTNESS), -1, -1)]
+        levels = self.tightened(pressures[0])
+        for pressure in pressures:
+            looser = self.tightened(pressure)
+            if self.size(looser) > room:
+                break
+            levels = looser
         spare = room - self.size(levels)
         for at in range(len(levels) - 1, -1, -1):
             while levels[at] and (more := text_size(self.text(at, levels[at] - 1)) - text_size(self.text(at, levels[at]))) <= spare:
@@ -735,15 +737,6 @@ class Skeleton:
     def size(self, levels: list[int]) -> int:
         """Bytes of all turns."""
         return sum(text_size(self.text(at, level)) for at, level in enumerate(levels))
-
-    def estimate(self, levels: list[int]) -> int:
-        """The same, what results say guessed by the length of their records."""
-        total = 0
-        for at, level in enumerate(levels):
-            results = [part.result for part in self.turns[at].parts if isinstance(part, cc.JoinedCall) and part.result]
-            room = TIGHTNESS[level].result * BYTES_PER_TOKEN
-            total += text_size(self.text(at, level, False)) + sum(min(result.record.size // 8, room) for result in results)
-        return total
 
 
 def summary_text(records: list[cc.Record], numbers: dict[str, int], source: str, tokens: int, shown: Callable[[str], str]) -> str:
@@ -940,30 +933,30 @@ class RowOrder:
 class Words(NamedTuple):
     """What the records of the two roles say, notes of pictures aside, each as (role, text)."""
 
-    dialogue: list[tuple[str, str]]  # the person's prompts and the agent's answers, in order
+    dialogue: list[tuple[str, str]]  # the person's prompts, each even if it has no text, and the agent's answers, in order
     harness: Counter[tuple[str, str]]  # what the harness says in either role
-    prompts: int
 
 
 def words(records: Sequence[cc.Record], shown: Callable[[str], str]) -> Words:
     """Gather what is said."""
-    dialogue: list[tuple[str, str]] = []
-    harness: Counter[tuple[str, str]] = Counter()
-    prompts = 0
+    found = Words([], Counter())
     calls = {call.id for record in records for call in record.own_calls}
     for record in records:
         if record.api_error or not (record.kind in cc.TURNS or record.queued):
             continue
-        loose = calls.isdisjoint([result.call_id for result in record.own_results])
-        is_prompt = record.kind != "assistant" and cc.prompt_of(record, loose) is not None
-        prompts += is_prompt
-        for text in map(shown, record.texts()):
-            said = ("assistant" if record.kind == "assistant" else "user", (re.sub(PICTURE_NOTE, "", text) if PICTURE_HINT in text else text).strip())
-            if said[1] and (is_prompt or record.kind == "assistant"):
-                dialogue.append(said)
-            elif said[1]:
-                harness[said] += 1
-    return Words(dialogue, harness, prompts)
+        text = "\n".join(filter(None, (without_note(shown(text)) for text in record.texts())))
+        if record.kind == "assistant":
+            found.dialogue.extend([("assistant", text)] if text else [])
+        elif cc.prompt_of(record, calls.isdisjoint([result.call_id for result in record.own_results])):
+            found.dialogue.append(("user", text))
+        elif text:
+            found.harness["user", text] += 1
+    return found
+
+
+def without_note(text: str) -> str:
+    """A text without the notes of pictures that were left out."""
+    return (re.sub(PICTURE_NOTE, "", text) if PICTURE_HINT in text else text).strip()
 
 
 def check_words(plan: Plan, source: Words, live: list[cc.Record]) -> int:
@@ -972,13 +965,11 @@ def check_words(plan: Plan, source: Words, live: list[cc.Record]) -> int:
     open_calls = len([record for record in plan.said if record.calls()])
     check(len(live) - len(copied) <= LEADING_ROWS + open_calls, f"it has {len(live) - len(copied)} rows that are not the source's")
     copy = words(copied, str)
-    nothing = ("", "")
-    pairs = zip_longest(source.dialogue, copy.dialogue, fillvalue=nothing)
-    differing = next((pair for pair in pairs if pair[0] != pair[1]), (nothing, nothing))
-    one, other = (f"'{cc.cut(text, 80)}'" if text else "nothing" for _, text in differing)
-    check(source.dialogue == copy.dialogue and source.prompts == copy.prompts, f"the words differ: {one} became {other}")
+    for one, other in zip_longest(source.dialogue, copy.dialogue, fillvalue=("", "")):
+        if one != other:
+            raise failed(f"the words differ: '{cc.cut(one[1], 80)}' became '{cc.cut(other[1], 80)}'")
     check(source.harness == copy.harness, "a text of the harness is missing or not the source's")
-    return copy.prompts
+    return sum(role == "user" for role, _ in copy.dialogue)
 
 
 class Answers(NamedTuple):
@@ -1015,11 +1006,10 @@ def pairs_of(records: Sequence[cc.Record]) -> dict[str, list[cc.Result]]:
     """Call id -> the results of its calls in the order of the file, an id that was given anew counted under the old one."""
     calls = Counter(base_id(call.id) for record in records if record.kind == "assistant" for call in record.calls())
     found: dict[str, list[cc.Result]] = {}
-    for record in sorted((record for record in records if record.kind == "user"), key=lambda record: record.line):
-        for result in record.results():
-            name = base_id(result.call_id)
-            if len(found.get(name, ())) < calls[name] and name:
-                found.setdefault(name, []).append(result)
+    for result in results_of(records):
+        name = base_id(result.call_id)
+        if len(found.get(name, ())) < calls[name] and name:
+            found.setdefault(name, []).append(result)
     return found
 
 
@@ -1275,6 +1265,7 @@ def report_xml(found: cc.Found, conversation: cc.Conversation, copier: Copier, w
     kept = "" if options.redact else UNMASKED
     remarks = (kept, lighter_ways(options, tally), SHARED_TITLE if identity.shares_title else "", f"Note: {remark}." if remark else "")
     state = "dry run, nothing was written" if options.dry_run else "written" if written.fresh else "was there already, not rewritten"
+    dropped_kinds = [{"kind": kind, "count": n, "context-tokens": tally.saved[kind] // BYTES_PER_TOKEN} for kind, n in tally.counts.items()]
     head = quote.attributes({"id": identity.session, "source": identity.source, "title": cc.cut(identity.title, 60), "state": state})
     parts = [
         cc.element("resume", "", quote.text(command, COMMAND_UNITS)),
@@ -1282,7 +1273,7 @@ def report_xml(found: cc.Found, conversation: cc.Conversation, copier: Copier, w
         cc.element("proof", "", quote.text(written.proof, 300)),
         cc.element("file", "", quote.text(identity.path, 300)),
         cc.element("notice", "", quote.text(" ".join(filter(None, (done, NOTICE, *remarks))))),
-        *(cc.element("dropped", quote.attributes(dropped), "") for dropped in tally.dropped()),
+        *(cc.element("dropped", quote.attributes(dropped), "") for dropped in dropped_kinds),
         cc.element("source-title", "", quote.line(cc.session_title(conversation), 100)),
         *(cc.element("other-match", "", quote.line(other, 150)) for other in found.others),
         *([cc.element("how-found", "", quote.line(found.note, 150))] if found.note else []),
