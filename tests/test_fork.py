@@ -176,6 +176,12 @@ def test_results_of_one_row_that_answer_two_answers_are_parted(fork: Fork, place
         ("assistant", ["t1"]), ("user", ["t1"]), ("assistant", ["t2"]), ("user", ["t2"])]
 
 
+def test_words_beside_results_that_are_parted_stand_once(fork: Fork, place: Callable[..., Path]) -> None:
+    both = user([*({"type": "tool_result", "tool_use_id": name, "content": name} for name in ("t1", "t2")), said("beside them")])
+    copy = fork(place(rows_of(user("go"), agent(call("t1"), name="m1"), agent(call("t2"), name="m2"), both, agent(said("done")))))
+    assert copy.texts() == [("user", "go"), ("user", "beside them"), ("assistant", "done")] and copy.results() == {"t1": "t1", "t2": "t2"}
+
+
 # --- 54: thinking -------------------------------------------------------------------------------------------------------
 
 

@@ -403,32 +403,31 @@ class Copier:
         self.slimmer = Slimmer(identity.source, options.tool_chars, options.keep_images, tally)
         self.plan = plan
         self.parts: Counter[str] = Counter()  # of each record, made so far
-        self.parent: Optional[str] = None
         self.answer, self.answer_from = "", 0
         self.written: set[str] = set()
         self.speaks = False  # whether a row of the two roles is written
 
     def lines(self) -> Iterator[bytes]:
         """The lines of the copy, in order, the titles last."""
+        parent: Optional[str] = None
         for piece in self.plan.pieces:
             row = self.made_row(piece) if isinstance(piece, Made) else self.row(piece)
             if row is not None:
-                row["parentUuid"], self.parent = self.parent, row["uuid"]
+                row["parentUuid"], parent = parent, row["uuid"]
                 self.written.add(row["uuid"])
                 self.speaks = self.speaks or row["type"] in ("user", "assistant")
-                yield as_line(row)
+                self.count(row)
+                yield as_line(self.placed(row))
         for kind, key in (("custom-title", "customTitle"), ("agent-name", "agentName")):
             yield as_line({"type": kind, key: self.identity.title, "sessionId": self.identity.session})
 
     def made_row(self, made: Made) -> Json:
         """The row of something that the source does not have, in the place and at the time of the row near it."""
         near = made.near.fields()
-        near = redacted(near) if self.options.redact else near
         row: Json = {"parentUuid": None, "isSidechain": False, **made.fields, "uuid": fresh_uuid(self.identity.session, made.name, made.near.uuid)}
         row["timestamp"] = made.near.timestamp or "1970-01-01T00:00:00.000Z"
         row.update({key: near[key] for key in PLACE_FIELDS if key in near})
-        self.count(row)
-        return self.placed(row)
+        return redacted(row) if self.options.redact else row
 
     def row(self, piece: Piece) -> Optional[Json]:
         """The row of a record, None where nothing of it is left."""
@@ -457,8 +456,7 @@ class Copier:
             earlier = cc.string(cc.mapping(fields.get("forkedFrom")).get("sessionId"))
             row["requestSessionId"] = cc.string(fields.get("requestSessionId")) or earlier or self.identity.source
         row["forkedFrom"] = {"sessionId": self.identity.source, "messageUuid": uuid}
-        self.count(row)
-        return self.placed(row)
+        return row
 
     def take_content(self, row: Json, piece: Piece) -> bool:
         """Put what is left of the content into the row; whether anything is."""
@@ -484,6 +482,8 @@ class Copier:
             if fresh is None:
                 return None
             block = {**block, "id" if kind == "tool_use" else "tool_use_id": fresh}
+        elif self.parts[piece.record.uuid] > 1:
+            return None  # what stands beside results that are parted stays with the first of them
         may_be_long = piece.record.size > self.slimmer.limit or kind in PICTURES or kind == "tool_result"
         return self.slimmer.block(block) if may_be_long and piece.record.uuid not in self.plan.untouched else block
 
@@ -973,44 +973,43 @@ def check_words(plan: Plan, source: Words, live: list[cc.Record]) -> int:
 
 
 class Answers(NamedTuple):
-    """What the calls of the source got: the `results` of each id in order, and the `texts` of those that are compared, by their place in all."""
+    """The answers that the calls of the source got, and the texts of those that are compared, by their place among them."""
 
-    results: dict[str, list[cc.Result]]
+    results: list[cc.Result]
     texts: dict[int, list[str]]
 
 
 def answers_of(plan: Plan, shown: Callable[[str], str]) -> Answers:
     """The results of the source; compared are all that nothing may be cut from, and of the others an even sample that is read in a moment."""
-    results = pairs_of(plan.said)
-    order = [result for found in results.values() for result in found]
-    sure = [at for at, result in enumerate(order) if result.record.uuid in plan.untouched]
-    others = [at for at, result in enumerate(order) if result.record.uuid not in plan.untouched]
-    step = max(sum(order[at].record.size for at in others) // COMPARED_BYTES, 1)
-    return Answers(results, {at: list(map(shown, texts_of(order[at]))) for at in sure + others[::step]})
+    results = answered_results(plan.said)
+    others = [at for at, result in enumerate(results) if result.record.uuid not in plan.untouched]
+    step = max(sum(results[at].record.size for at in others) // COMPARED_BYTES, 1)
+    left_out = set(others) - set(others[::step])
+    return Answers(results, {at: list(map(shown, texts_of(result))) for at, result in enumerate(results) if at not in left_out})
 
 
 def check_calls(plan: Plan, source: Answers, live: list[cc.Record], limit: int) -> int:
     """The calls that the source answers are there with their results, each compared text whole or cut as promised. Returns how many calls are."""
-    copy = pairs_of([record for record in live if record.kind == "assistant" or record.forked_from])
-    check(all(len(copy.get(name, ())) == len(results) for name, results in source.results.items()), "a call or its result is missing")
-    check(len(copy) == len(source.results), "it has calls that the source does not answer")
-    both = [pair for name, results in source.results.items() for pair in zip(results, copy[name])]
+    copy = answered_results([record for record in live if record.kind == "assistant" or record.forked_from])
+    ids, copied_ids = ([base_id(result.call_id) for result in results] for results in (source.results, copy))
+    check(ids == copied_ids, "a call or its result is missing or not the source's")
     for at, texts in source.texts.items():
-        result, copied = both[at]
+        result = source.results[at]
         most = 0 if result.record.uuid in plan.untouched else limit
-        check(is_promised(result, texts, texts_of(copied), most), f"the result of {result.call_id} is not the source's")
+        check(is_promised(result, texts, texts_of(copy[at]), most), f"the result of {result.call_id} is not the source's")
     return sum(len(record.calls()) for record in live)
 
 
-def pairs_of(records: Sequence[cc.Record]) -> dict[str, list[cc.Result]]:
-    """Call id -> the results of its calls in the order of the file, an id that was given anew counted under the old one."""
-    calls = Counter(base_id(call.id) for record in records if record.kind == "assistant" for call in record.calls())
-    found: dict[str, list[cc.Result]] = {}
+def answered_results(records: Sequence[cc.Record]) -> list[cc.Result]:
+    """The results that a call waits for, by the call's id in the source, those of one id in the order of the file."""
+    waiting = Counter(base_id(call.id) for record in records if record.kind == "assistant" for call in record.calls())
+    found: list[cc.Result] = []
     for result in results_of(records):
         name = base_id(result.call_id)
-        if len(found.get(name, ())) < calls[name] and name:
-            found.setdefault(name, []).append(result)
-    return found
+        if name and waiting[name]:
+            waiting[name] -= 1
+            found.append(result)
+    return sorted(found, key=lambda result: base_id(result.call_id))
 
 
 def base_id(call: str) -> str:
@@ -1105,14 +1104,9 @@ def new_title(conversation: cc.Conversation, options: argparse.Namespace, folder
 def titles_in(folder: str) -> Iterator[str]:
     """The titles of the sessions in a folder, folded, as far as the client finds them: at the end of the file."""
     for path in cc.session_files([folder]):
-        try:
-            with open(path, "rb") as file:
-                file.seek(max(0, os.fstat(file.fileno()).st_size - cc.EDGE_BYTES))
-                for line in file:
-                    if line.startswith(b'{"type":"custom-title"'):
-                        yield from (cc.string(row.get("customTitle")).casefold() for row in cc.parse_line(line).objects)
-        except OSError:
-            continue
+        with suppress(OSError), open(path, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - cc.EDGE_BYTES))
+            yield (cc.last_title(file.read(), "custom-title") or "").casefold()
 
 
 class Progress:
