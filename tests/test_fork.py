@@ -391,6 +391,15 @@ def test_up_to_a_turn_before_a_compaction(fork: Fork, place: Callable[..., Path]
     assert fork(place(case("55-*/session.jsonl")), "--up-to", "55000000-0000-4000-8000-000000000003").texts()[-1] == ("user", "kept question")
 
 
+def test_up_to_a_turn_takes_what_came_with_its_prompt(fork: Fork, place: Callable[..., Path]) -> None:
+    """The output of the person's own command, what tells of a picture, what a command of theirs loads; not the client's talk about itself."""
+    skill = user("<command-message>graft</command-message>\n<command-name>/graft</command-name>\n<command-args>pear</command-args>")
+    source = place(rows_of(user("<bash-input>pwd</bash-input>"), user("<bash-stdout>/x</bash-stdout><bash-stderr></bash-stderr>"), user("look"), user("[Image: source: /a.png]", isMeta=True),
+                           user("<command-name>/model</command-name>"), user("<local-command-stdout>Set model</local-command-stdout>"), skill, user("Base directory for this skill: /g", isMeta=True)))
+    ends = [fork(source, "--up-to", str(n)).texts()[-1][1] for n in (1, 2, 3)]
+    assert ends == ["<bash-stdout>/x</bash-stdout><bash-stderr></bash-stderr>", "[Image: source: /a.png]", "Base directory for this skill: /g"]
+
+
 @pytest.mark.parametrize(("options", "exchanges"), [(["--up-to", "2"], "6"), (["--last", "2"], "6"), (["--compact", "--keep-last", "1"], "7"), (["--up-to", "6", "--last", "2"], "6")])
 def test_exchanges_that_are_not_in_the_copy_are_counted(fork: Fork, place: Callable[..., Path], options: list[str], exchanges: str) -> None:
     dropped = {one.get("kind"): one for one in fork(place(long_session()), *options).report.findall("dropped")}

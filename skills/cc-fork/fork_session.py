@@ -53,6 +53,7 @@ INTERRUPTED = (  # the client's own words for a call at the end that has no resu
 )
 MISSING = "[Tool result missing due to internal error]"  # the same for one in the middle, where other calls of its answer have theirs (measured)
 UNREADABLE = "[This output is damaged in the session that this copy was made from, and is lost.]"
+CLIENT_WORDS = ("<command-", "<local-command-", "Caveat:")  # begin what is about the client itself: /model, its output
 PICTURES = ("image", "document")  # kinds of blocks
 PICTURE_HINT = "left out by cc-fork"
 PICTURE_NOTE = r"\[image\] \([^()]*, left out by cc-fork\)"  # compiled where a picture went
@@ -166,7 +167,7 @@ def records_up_to(conversation: cc.Conversation, until: str) -> list[cc.Record]:
         return live_at(conversation, named, named.line + (named.compaction is None))  # without its summary it is no compaction
     last = max((exchange.n for exchange in conversation.exchanges), default=0)
     numbers = turn_numbers(conversation)
-    turn = [record for record in conversation.happened if numbers[record.uuid] == int(until) and (is_turn(record) or cc.prompt_of(record))]
+    turn = [record for record in conversation.happened if numbers[record.uuid] == int(until) and (is_turn(record) or record.queued)]
     if not 1 <= int(until) <= last or not turn:
         raise cc.Refusal(f"there is no turn {until} to go back to in {conversation.transcript.path}: it has {last}, counted from 1")
     return live_at(conversation, turn[-1], max(record.line for record in turn) + 1)
@@ -180,8 +181,9 @@ def live_at(conversation: cc.Conversation, leaf: cc.Record, limit: int) -> list[
 
 
 def is_turn(record: cc.Record) -> bool:
-    """Whether a record is part of the answer to a prompt: what the agent says, calls and gets, and where it was interrupted."""
-    return record.kind == "assistant" or bool(record.results()) or "".join(record.texts()).startswith("[Request interrupted by user")
+    """Whether a record is part of an exchange: what is said, called and given back, in either role, but for the client's talk about itself."""
+    words = "".join(record.texts())
+    return record.kind in cc.TURNS and not record.summary and (bool(cc.prompt_of(record)) or not words.startswith(CLIENT_WORDS))
 
 
 def without_own_command(records: list[cc.Record]) -> list[cc.Record]:
@@ -656,7 +658,7 @@ def harness_said(text: str) -> Optional[Said]:
     if text.startswith("<bash-std"):
         output = cc.shell_output(text).strip()
         return Said("Output", output) if output else None
-    return None if text.startswith(("<command-", "<local-command-", "Caveat:")) or not text.strip() else Said("Notice", text.strip())
+    return None if text.startswith(CLIENT_WORDS) or not text.strip() else Said("Notice", text.strip())
 
 
 def cut_to(text: str, tokens: int, cut: Callable[[str, int], str] = cc.cut) -> str:
