@@ -157,6 +157,13 @@ def test_a_result_without_a_call_goes(fork: Fork, place: Callable[..., Path], wa
     assert copy.results() == {}
 
 
+def test_what_is_told_of_an_open_call_stands_where_the_client_puts_it(fork: Fork, place: Callable[..., Path]) -> None:
+    """At the end of the session behind the results that came, in the middle before them (measured)."""
+    given = [user("go"), agent(call("t1"), call("t2"), name="m1"), result("t1", "one")]
+    assert list(fork(place(rows_of(*given))).results().items()) == [("t1", "one"), ("t2", INTERRUPTED)]
+    assert list(fork(place(rows_of(*given, agent(said("done"))))).results()) == ["t2", "t1"]
+
+
 @pytest.mark.parametrize("way", [[], ["--exact"]])
 def test_an_id_used_twice_gets_one_of_its_own(fork: Fork, place: Callable[..., Path], way: list[str]) -> None:
     copy = fork(place(case("53-*/twice.jsonl")), *way)
@@ -413,6 +420,11 @@ def test_last_is_led_by_one_note(fork: Fork, place: Callable[..., Path]) -> None
     assert note["isMeta"] is True and texts(note) == ["[This conversation is the end of session aaaaaaaa-0000-4000-8000-00000000000a: 6 earlier exchanges were left out by cc-fork. "
                                                       "To see them: /cc-query-chat --chat aaaaaaaa-0000-4000-8000-00000000000a --turn N]"]
     assert [texts(row)[0] for row in rest if texts(row)] == ["prompt 7", "answer 7", "prompt 8", "answer 8"]
+
+
+def test_the_note_counts_what_a_compaction_took_away_as_well(fork: Fork, place: Callable[..., Path]) -> None:
+    copy = fork(place(case("36-*/session.jsonl")), "--last", "1")
+    assert "2 earlier exchanges were left out" in texts(copy.chain()[0])[0] and texts(copy.chain()[1]) == ["cap the well"]
 
 
 # --- compact ------------------------------------------------------------------------------------------------------------

@@ -273,12 +273,15 @@ def answer_and_results(rows: list[cc.Record], calls: dict[str, list[Answered]], 
     told = [answer for answer in open_calls if tells and answer.call.id and "fork_session.py" not in answer.call.argument("command")]
     for row in rows:
         yield Piece(row, [answer.id if answer.result or answer in told else None for answer in calls[row.uuid]], len(told) == len(open_calls))
+    results: list[Union[Piece, Made]] = []
+    for record in sorted({result.record for result in given}, key=attrgetter("line")):
+        results.append(Piece(record, [given.get(result) for result in record.results()], True))
     if told:
         what = {"type": "tool_result", "content": INTERRUPTED if at_end else MISSING, "is_error": True}
         content = [{**what, "tool_use_id": answer.id} for answer in told]
-        yield Made("interrupted", {"type": "user", "message": {"role": "user", "content": content}}, rows[-1])
-    for record in sorted({result.record for result in given}, key=attrgetter("line")):
-        yield Piece(record, [given.get(result) for result in record.results()], True)
+        made = Made("interrupted", {"type": "user", "message": {"role": "user", "content": content}}, rows[-1])
+        results.insert(len(results) if at_end else 0, made)  # as the client does (measured)
+    yield from results
     tally.drop("calls without a result", times=len(open_calls) - len(told))
 
 
@@ -786,7 +789,7 @@ def make_plan(conversation: cc.Conversation, options: argparse.Namespace, source
     if cut and options.compact:
         lead = compaction_of(cut, options.summary_text or summary_text(cut, turns, source, options.summary_tokens, options.shown), near)
     elif cut:
-        lead = [note_of(len(exchange_starts(cut)), source, near)]
+        lead = [note_of(turns.get(near.uuid, len(exchange_starts(cut)) + 1) - 1, source, near)]
     said = carried(records[start:], options.exact, tally)
     untouched = frozenset(record.uuid for record in said[0 if options.exact else start_of_last(said, options.keep_last) :])
     live = frozenset(record.uuid for record in conversation.live)
