@@ -475,6 +475,13 @@ def test_an_own_text_stands_for_the_history(fork: Fork, place: Callable[..., Pat
     assert texts(fork(place(long_session()), "--summary", "-", "--keep-last", "1", stdin="Said - é".encode()).chain()[1]) == ["Said - é"]
 
 
+def test_that_nothing_stands_before_the_kept_exchanges_is_said(fork: Fork, place: Callable[..., Path], tmp_path: Path) -> None:
+    """Then there is nothing that a skeleton or a text of one's own would stand for."""
+    (tmp_path / "own.txt").write_text("In my words.")
+    said_of = {way: fork(place(facts(6)), *way).report.findtext("notice", "") for way in (("--compact",), ("--compact", "--keep-last", "9"), ("--summary", str(tmp_path / "own.txt"), "--keep-last", "6"))}
+    assert ["a smaller --keep-last" in notice for notice in said_of.values()] == [False, True, True]
+
+
 def test_a_letter_of_several_bytes_takes_its_share_of_the_tokens(fork: Fork, place: Callable[..., Path]) -> None:
     given = rows_of(user("畑" * 9_000), agent(said("苗" * 900), call("t1", command="水" * 300)), result("t1", "土" * 300), user("go on"), agent(said("gone")))
     text = texts(fork(place(given), "--compact", "--keep-last", "1").chain()[1])[0]
