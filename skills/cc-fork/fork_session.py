@@ -936,10 +936,10 @@ class RowOrder:
 
 
 class Words(NamedTuple):
-    """What the records of the two roles say, notes of pictures aside, each as (role, text)."""
+    """What the records of the two roles say, notes of pictures aside."""
 
-    dialogue: list[tuple[str, str]]  # the person's prompts, each even if it has no text, and the agent's answers, in order
-    harness: Counter[tuple[str, str]]  # what the harness says in either role
+    dialogue: list[tuple[str, str]]  # (role, text) of the person's prompts, each even if it has no text, and of the agent's answers, in order
+    harness: Counter[str]  # what the harness says in the person's role
 
 
 def words(records: Sequence[cc.Record], shown: Callable[[str], str]) -> Words:
@@ -955,7 +955,7 @@ def words(records: Sequence[cc.Record], shown: Callable[[str], str]) -> Words:
         elif cc.prompt_of(record, calls.isdisjoint([result.call_id for result in record.own_results])):
             found.dialogue.append(("user", text))
         elif text:
-            found.harness["user", text] += 1
+            found.harness[text] += 1
     return found
 
 
