@@ -1302,10 +1302,10 @@ def lighter_ways(options: argparse.Namespace, tally: Tally) -> str:
     """Which options make a lighter copy, where this one has hardly anything less than its source; empty where it has, or none would."""
     if options.exact or options.last is not None or (tally.before - tally.after) * 100 >= tally.before * HARDLY_LIGHTER:
         return ""
-    if not options.compact:
-        return "It is hardly lighter than its source, which is mostly prompts, answers and short outputs: --compact or --last N makes a light one."
-    way = f"the last {options.keep_last} exchanges stay as they are, and little or nothing stands before them: a smaller --keep-last makes a light one."
-    return f"It is hardly lighter than its source: {way}" if options.keep_last else ""
+    why = "is mostly prompts, answers and short outputs: --compact or --last N makes a light one"
+    if options.compact:
+        why = f"has little or nothing before the last {options.keep_last} exchanges, which stay as they are: a smaller --keep-last makes a light one"
+    return f"It is hardly lighter than its source, which {why}." if options.keep_last or not options.compact else ""
 
 
 def fork(options: argparse.Namespace) -> str:
