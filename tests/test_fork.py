@@ -660,7 +660,8 @@ def test_a_fork_that_is_stopped_leaves_nothing(
     source = place(long_session(100))
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": str(config)}
     for _ in range(20):  # on a busy machine a fork may be done before the signal is sent
-        with subprocess.Popen([sys.executable, str(SCRIPT), "--file", str(source), "--exact"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as run:
+        with subprocess.Popen([sys.executable, str(SCRIPT), "--file", str(source), "--exact"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment,
+                              preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)) as run:  # where the tests run in the background it is ignored
             while run.poll() is None and not list(source.parent.glob(".*.unfinished")):
                 time.sleep(0.001)
             run.send_signal(how)

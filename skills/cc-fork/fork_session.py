@@ -53,7 +53,6 @@ INTERRUPTED = (  # the client's own words for a call at the end that has no resu
 )
 MISSING = "[Tool result missing due to internal error]"  # the same for one in the middle, where other calls of its answer have theirs (measured)
 UNREADABLE = "[This output is damaged in the session that this copy was made from, and is lost.]"
-CLIENT_WORDS = ("<command-", "<local-command-", "Caveat:")  # begin what is about the client itself: /model, its output
 PICTURES = ("image", "document")  # kinds of blocks
 PICTURE_HINT = "left out by cc-fork"
 PICTURE_NOTE = r"\[image\] \([^()]*, left out by cc-fork\)"  # compiled where a picture went
@@ -158,16 +157,17 @@ def turn_numbers(conversation: cc.Conversation) -> dict[str, int]:
     return numbers
 
 
-def records_up_to(conversation: cc.Conversation, until: str) -> list[cc.Record]:
+def records_up_to(conversation: cc.Conversation, until: str, turns: dict[str, int]) -> list[cc.Record]:
     """The conversation as it stood after that turn, or at the record of that uuid, also where a compaction took it away later."""
     if not until.isdecimal():
         named = next((record for record in conversation.links.main if record.uuid.lower() == until.lower()), None)
         if named is None:
             raise cc.Refusal(f"no record {until} in {conversation.transcript.path}; give a turn's number or the uuid of one of its records")
         return live_at(conversation, named, named.line + (named.compaction is None))  # without its summary it is no compaction
-    last = max((exchange.n for exchange in conversation.exchanges), default=0)
-    numbers = turn_numbers(conversation)
-    turn = [record for record in conversation.happened if numbers[record.uuid] == int(until) and (is_turn(record) or record.queued)]
+    last = max(turns.values(), default=0)
+    prompts = {exchange.record.uuid for exchange in conversation.exchanges}  # what hangs below one came with it: its picture's name, its output
+    of_turn = (record for record in conversation.happened if turns[record.uuid] == int(until))
+    turn = [record for record in of_turn if is_turn(record) or record.uuid in prompts or record.parent in prompts]
     if not 1 <= int(until) <= last or not turn:
         raise cc.Refusal(f"there is no turn {until} to go back to in {conversation.transcript.path}: it has {last}, counted from 1")
     return live_at(conversation, turn[-1], max(record.line for record in turn) + 1)
@@ -181,9 +181,8 @@ def live_at(conversation: cc.Conversation, leaf: cc.Record, limit: int) -> list[
 
 
 def is_turn(record: cc.Record) -> bool:
-    """Whether a record is part of an exchange: what is said, called and given back, in either role, but for the client's talk about itself."""
-    words = "".join(record.texts())
-    return record.kind in cc.TURNS and not record.summary and (bool(cc.prompt_of(record)) or not words.startswith(CLIENT_WORDS))
+    """Whether a record is part of the answer to a prompt: what the agent says, calls and gets, and where it was interrupted."""
+    return record.kind == "assistant" or bool(record.results()) or "".join(record.texts()).startswith("[Request interrupted by user")
 
 
 def without_own_command(records: list[cc.Record]) -> list[cc.Record]:
@@ -661,7 +660,7 @@ def harness_said(text: str) -> Optional[Said]:
     if text.startswith("<bash-std"):
         output = cc.shell_output(text).strip()
         return Said("Output", output) if output else None
-    return None if text.startswith(CLIENT_WORDS) or not text.strip() else Said("Notice", text.strip())
+    return None if text.startswith(("<command-", "<local-command-", "Caveat:")) or not text.strip() else Said("Notice", text.strip())
 
 
 def cut_to(text: str, tokens: int, cut: Callable[[str, int], str] = cc.cut) -> str:
@@ -779,7 +778,7 @@ def start_of_last(records: list[cc.Record], count: int) -> int:
 def make_plan(conversation: cc.Conversation, options: argparse.Namespace, source: str, tally: Tally) -> Plan:
     """Choose what is copied. Raises Refusal where there is nothing."""
     turns = turn_numbers(conversation)
-    records = without_own_command(conversation.live if options.up_to is None else records_up_to(conversation, options.up_to))
+    records = without_own_command(conversation.live if options.up_to is None else records_up_to(conversation, options.up_to, turns))
     if not any(record.summary or (record.kind == "assistant" and record.blocks) or cc.prompt_of(record) for record in records):
         raise cc.Refusal(f"no conversation to copy in {conversation.transcript.path}; name another session by id or title")
     kept = options.last if options.last is not None else options.keep_last if options.compact else None
