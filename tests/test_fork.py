@@ -157,6 +157,13 @@ def test_a_result_without_a_call_goes(fork: Fork, place: Callable[..., Path], wa
     assert copy.results() == {}
 
 
+def test_what_is_told_of_an_open_call_stands_where_the_client_puts_it(fork: Fork, place: Callable[..., Path]) -> None:
+    """At the end of the session behind the results that came, in the middle before them (measured)."""
+    given = [user("go"), agent(call("t1"), call("t2"), name="m1"), result("t1", "one")]
+    assert list(fork(place(rows_of(*given))).results().items()) == [("t1", "one"), ("t2", INTERRUPTED)]
+    assert list(fork(place(rows_of(*given, agent(said("done"))))).results()) == ["t2", "t1"]
+
+
 @pytest.mark.parametrize("way", [[], ["--exact"]])
 def test_an_id_used_twice_gets_one_of_its_own(fork: Fork, place: Callable[..., Path], way: list[str]) -> None:
     copy = fork(place(case("53-*/twice.jsonl")), *way)
@@ -174,6 +181,12 @@ def test_results_of_one_row_that_answer_two_answers_are_parted(fork: Fork, place
     copy = fork(place(rows_of(user("go"), agent(call("t1"), name="m1"), agent(call("t2"), name="m2"), both, agent(said("done")))))
     assert [(row["type"], [block.get("id") or block.get("tool_use_id") for block in content(row)]) for row in copy.chain()][1:5] == [
         ("assistant", ["t1"]), ("user", ["t1"]), ("assistant", ["t2"]), ("user", ["t2"])]
+
+
+def test_words_beside_results_that_are_parted_stand_once(fork: Fork, place: Callable[..., Path]) -> None:
+    both = user([*({"type": "tool_result", "tool_use_id": name, "content": name} for name in ("t1", "t2")), said("beside them")])
+    copy = fork(place(rows_of(user("go"), agent(call("t1"), name="m1"), agent(call("t2"), name="m2"), both, agent(said("done")))))
+    assert copy.texts() == [("user", "go"), ("user", "beside them"), ("assistant", "done")] and copy.results() == {"t1": "t1", "t2": "t2"}
 
 
 # --- 54: thinking -------------------------------------------------------------------------------------------------------
@@ -385,6 +398,15 @@ def test_up_to_a_turn_before_a_compaction(fork: Fork, place: Callable[..., Path]
     assert fork(place(case("55-*/session.jsonl")), "--up-to", "55000000-0000-4000-8000-000000000003").texts()[-1] == ("user", "kept question")
 
 
+def test_up_to_a_turn_takes_what_came_with_its_prompt(fork: Fork, place: Callable[..., Path]) -> None:
+    """The output of the person's own command, what tells of a picture, what a command of theirs loads; not the client's talk about itself."""
+    skill = user("<command-message>graft</command-message>\n<command-name>/graft</command-name>\n<command-args>pear</command-args>")
+    source = place(rows_of(user("<bash-input>pwd</bash-input>"), user("<bash-stdout>/x</bash-stdout><bash-stderr></bash-stderr>"), user("look"), user("[Image: source: /a.png]", isMeta=True),
+                           user("<command-name>/model</command-name>"), user("<local-command-stdout>Set model</local-command-stdout>"), skill, user("Base directory for this skill: /g", isMeta=True)))
+    ends = [fork(source, "--up-to", str(n)).texts()[-1][1] for n in (1, 2, 3)]
+    assert ends == ["<bash-stdout>/x</bash-stdout><bash-stderr></bash-stderr>", "[Image: source: /a.png]", "Base directory for this skill: /g"]
+
+
 @pytest.mark.parametrize(("options", "exchanges"), [(["--up-to", "2"], "6"), (["--last", "2"], "6"), (["--compact", "--keep-last", "1"], "7"), (["--up-to", "6", "--last", "2"], "6")])
 def test_exchanges_that_are_not_in_the_copy_are_counted(fork: Fork, place: Callable[..., Path], options: list[str], exchanges: str) -> None:
     dropped = {one.get("kind"): one for one in fork(place(long_session()), *options).report.findall("dropped")}
@@ -398,6 +420,11 @@ def test_last_is_led_by_one_note(fork: Fork, place: Callable[..., Path]) -> None
     assert note["isMeta"] is True and texts(note) == ["[This conversation is the end of session aaaaaaaa-0000-4000-8000-00000000000a: 6 earlier exchanges were left out by cc-fork. "
                                                       "To see them: /cc-query-chat --chat aaaaaaaa-0000-4000-8000-00000000000a --turn N]"]
     assert [texts(row)[0] for row in rest if texts(row)] == ["prompt 7", "answer 7", "prompt 8", "answer 8"]
+
+
+def test_the_note_counts_what_a_compaction_took_away_as_well(fork: Fork, place: Callable[..., Path]) -> None:
+    copy = fork(place(case("36-*/session.jsonl")), "--last", "1")
+    assert "2 earlier exchanges were left out" in texts(copy.chain()[0])[0] and texts(copy.chain()[1]) == ["cap the well"]
 
 
 # --- compact ------------------------------------------------------------------------------------------------------------
@@ -446,6 +473,13 @@ def test_an_own_text_stands_for_the_history(fork: Fork, place: Callable[..., Pat
     copy = fork(place(long_session()), "--summary", str(tmp_path / "own.txt"), "--keep-last", "1")
     assert texts(copy.chain()[1]) == ["What we did, in my words."] and texts(copy.chain()[2]) == ["prompt 8"]
     assert texts(fork(place(long_session()), "--summary", "-", "--keep-last", "1", stdin="Said - é".encode()).chain()[1]) == ["Said - é"]
+
+
+def test_that_nothing_stands_before_the_kept_exchanges_is_said(fork: Fork, place: Callable[..., Path], tmp_path: Path) -> None:
+    """Then there is nothing that a skeleton or a text of one's own would stand for."""
+    (tmp_path / "own.txt").write_text("In my words.")
+    said_of = {way: fork(place(facts(6)), *way).report.findtext("notice", "") for way in (("--compact",), ("--compact", "--keep-last", "9"), ("--summary", str(tmp_path / "own.txt"), "--keep-last", "6"))}
+    assert ["a smaller --keep-last" in notice for notice in said_of.values()] == [False, True, True]
 
 
 def test_a_letter_of_several_bytes_takes_its_share_of_the_tokens(fork: Fork, place: Callable[..., Path]) -> None:
@@ -626,7 +660,8 @@ def test_a_fork_that_is_stopped_leaves_nothing(
     source = place(long_session(100))
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": str(config)}
     for _ in range(20):  # on a busy machine a fork may be done before the signal is sent
-        with subprocess.Popen([sys.executable, str(SCRIPT), "--file", str(source), "--exact"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as run:
+        with subprocess.Popen([sys.executable, str(SCRIPT), "--file", str(source), "--exact"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment,
+                              preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)) as run:  # where the tests run in the background it is ignored
             while run.poll() is None and not list(source.parent.glob(".*.unfinished")):
                 time.sleep(0.001)
             run.send_signal(how)

@@ -32,7 +32,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import chain, groupby, zip_longest
 from itertools import count as count_from
-from operator import itemgetter
+from operator import attrgetter
 from typing import IO, Any, NamedTuple, Optional, Union
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -67,6 +67,7 @@ OWN_FIELDS = frozenset(("parentUuid", "isSidechain", "session_id", "sessionKind"
 DATA_KEYS = ("data", "base64")  # of a picture
 KEPT_NAMES = ("type", "uuid", "parentUuid", "sessionId", "timestamp", "cwd")  # what the client finds a row by
 PLACE_FIELDS = ("userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch", "slug")  # the same on every row of a session
+NOTHING_KEPT = cc.Compaction(None, "", None)
 REFERENCES = ("logicalParentUuid", "sourceToolAssistantUUID", "messageId", "leafUuid")
 
 Json = dict[str, Any]
@@ -79,11 +80,8 @@ class Piece(NamedTuple):
     """A record that goes into the copy, or a part of one: where two answers share a row of results, it is parted."""
 
     record: cc.Record
-    turn: int  # the number of its exchange in the source
-    whole: bool  # nothing in it is cut
-    ids: dict[int, str]  # of its calls or results in the copy, by their place among them; the others go
-    thinking: bool  # its thinking stays
-    part: int  # from 0
+    ids: Sequence[Optional[str]]  # of its calls or results in the copy, in their order; None: it goes
+    thinking: bool  # whether its thinking may stay
 
 
 class Made(NamedTuple):
@@ -95,13 +93,13 @@ class Made(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What the copy will hold, in order, and what of the source it comes from."""
+    """What the copy will hold, in order, and what it promises of its source."""
 
     pieces: list[Union[Piece, Made]]
-    said: list[cc.Record]  # whose words must be in it
+    said: list[cc.Record]  # the source's records whose words must be in it, in order
     untouched: frozenset[str]  # uuids of those that nothing may be cut from
     live: frozenset[str]  # uuids of what the source would send now
-    rest: list[cc.Record]  # those of them that are not copied at all
+    turns: dict[str, int]  # uuid -> the number of its exchange in the source
 
 
 class Tally:
@@ -114,13 +112,9 @@ class Tally:
 
     def drop(self, kind: str, context: int = 0, times: int = 1) -> None:
         """Note that something of a kind was dropped so many times, `context` bytes of the context in all."""
-        self.counts[kind] += times
-        self.saved[kind] += context
-
-    def dropped(self) -> Iterator[dict[str, object]]:
-        """What the report says of each kind."""
-        for kind, times in self.counts.items():
-            yield {"kind": kind, "count": times, "context-tokens": self.saved[kind] // BYTES_PER_TOKEN}
+        if times:
+            self.counts[kind] += times
+            self.saved[kind] += context
 
 
 def text_size(value: object) -> int:
@@ -163,16 +157,17 @@ def turn_numbers(conversation: cc.Conversation) -> dict[str, int]:
     return numbers
 
 
-def records_up_to(conversation: cc.Conversation, until: str) -> list[cc.Record]:
+def records_up_to(conversation: cc.Conversation, until: str, turns: dict[str, int]) -> list[cc.Record]:
     """The conversation as it stood after that turn, or at the record of that uuid, also where a compaction took it away later."""
     if not until.isdecimal():
         named = next((record for record in conversation.links.main if record.uuid.lower() == until.lower()), None)
         if named is None:
             raise cc.Refusal(f"no record {until} in {conversation.transcript.path}; give a turn's number or the uuid of one of its records")
         return live_at(conversation, named, named.line + (named.compaction is None))  # without its summary it is no compaction
-    last = max((exchange.n for exchange in conversation.exchanges), default=0)
-    numbers = turn_numbers(conversation)
-    turn = [record for record in conversation.happened if numbers[record.uuid] == int(until) and (is_turn(record) or cc.prompt_of(record))]
+    last = max(turns.values(), default=0)
+    prompts = {exchange.record.uuid for exchange in conversation.exchanges}  # what hangs below one came with it: its picture's name, its output
+    of_turn = (record for record in conversation.happened if turns[record.uuid] == int(until))
+    turn = [record for record in of_turn if is_turn(record) or record.uuid in prompts or record.parent in prompts]
     if not 1 <= int(until) <= last or not turn:
         raise cc.Refusal(f"there is no turn {until} to go back to in {conversation.transcript.path}: it has {last}, counted from 1")
     return live_at(conversation, turn[-1], max(record.line for record in turn) + 1)
@@ -212,8 +207,7 @@ def carried(records: list[cc.Record], exact: bool, tally: Tally) -> list[cc.Reco
     """The records that go into the copy. A boundary does only where it begins the conversation and its summary is there."""
     plain = [record for record in records if record.compaction is None]
     kept = [record for record in plain if is_carried(record, exact)]
-    if len(kept) < len(plain):
-        tally.drop("bookkeeping records", times=len(plain) - len(kept))
+    tally.drop("bookkeeping records", times=len(plain) - len(kept))
     begins = bool(records) and records[0].compaction is not None and any(record.summary for record in records)
     return records[:1] + kept if begins else kept
 
@@ -222,89 +216,72 @@ def carried(records: list[cc.Record], exact: bool, tally: Tally) -> list[cc.Reco
 
 
 class Answered(NamedTuple):
-    """A call, the row that holds its result (None: it never came), the result's place among those of the row, and the call's id in the copy."""
+    """A call, its result (None: it never came), and the call's id in the copy."""
 
     call: cc.Call
-    row: Optional[cc.Record]
-    place: int
+    result: Optional[cc.Result]
     id: str
+
+
+def results_of(records: Iterable[cc.Record]) -> Iterator[cc.Result]:
+    """All results, in the order of the file."""
+    for record in sorted((record for record in records if record.kind == "user"), key=attrgetter("line")):
+        yield from record.results()
 
 
 def answered_calls(records: list[cc.Record]) -> dict[str, list[Answered]]:
     """uuid of an assistant row -> its calls with their results, each result given to one call, in the order of the file. An id that is
     used again gets one of its own: the API refuses a second result for one call."""
-    waiting: defaultdict[str, deque[tuple[cc.Record, int]]] = defaultdict(deque)
-    for record in sorted((record for record in records if record.kind == "user"), key=lambda record: record.line):
-        for place, result in enumerate(record.results()):
-            waiting[result.call_id].append((record, place))
+    waiting: defaultdict[str, deque[cc.Result]] = defaultdict(deque)
+    for result in results_of(records):
+        waiting[result.call_id].append(result)
     used: set[str] = set()
-    found: dict[str, list[Answered]] = {record.uuid: [] for record in records}
+    found: defaultdict[str, list[Answered]] = defaultdict(list)
     for record in records:
         for call in record.calls() if record.kind == "assistant" else ():
-            row, place = waiting[call.id].popleft() if call.id and waiting[call.id] else (None, 0)
-            fresh = call.id if call.id not in used else next(name for n in count_from(2) if (name := f"{call.id}{SUFFIX}{n}") not in used)
+            names = chain([call.id], (f"{call.id}{SUFFIX}{n}" for n in count_from(2)))
+            fresh = next(name for name in names if name not in used)
             used.add(fresh)
-            found[record.uuid].append(Answered(call, row, place, fresh))
+            found[record.uuid].append(Answered(call, waiting[call.id].popleft() if call.id and waiting[call.id] else None, fresh))
     return found
 
 
-class Pairing:
-    """Lays the carried records out so that each call's result stands in the rows right after its answer, and nothing else does."""
+def laid_out(records: list[cc.Record], tally: Tally) -> Iterator[Union[Piece, Made]]:
+    """The carried records, each call's result in the rows right after its answer, and nothing else there. Of a row of results that no call
+    takes along only the words beside them are left."""
+    calls = answered_calls(records)
+    taken = {answer.result.record.uuid for answers in calls.values() for answer in answers if answer.result}
+    last = next((record for record in reversed(records) if record.kind == "assistant" or is_spoken(record)), None)
+    for _, rows in groupby(records, key=lambda record: record.message_id or record.uuid):
+        group = list(rows)
+        if group[0].kind == "assistant":
+            yield from answer_and_results(group, calls, group[-1] is last, tally)
+        elif group[0].uuid not in taken:
+            tally.drop("results without a call", times=len(group[0].results()))
+            if not group[0].results() or len(group[0].results()) < len(group[0].blocks):
+                yield Piece(group[0], (), True)
 
-    def __init__(self, records: list[cc.Record], turns: dict[str, int], whole_from: int, exact: bool, tally: Tally) -> None:
-        self.records, self.turns, self.tally, self.exact = records, turns, tally, exact
-        self.whole = {record.uuid for record in records[whole_from:]}
-        self.answers = answered_calls(records)
-        self.taken = {answer.row.uuid for answers in self.answers.values() for answer in answers if answer.row}
-        self.parts: defaultdict[str, int] = defaultdict(int)
-        self.pieces: list[Union[Piece, Made]] = []
-        self.turn = 0
 
-    def lay_out(self) -> list[Union[Piece, Made]]:
-        """All pieces in order."""
-        last = next((record for record in reversed(self.records) if record.kind == "assistant" or is_spoken(record)), None)
-        for _, rows in groupby(self.records, key=lambda record: record.message_id or record.uuid):
-            group = list(rows)
-            if group[0].kind == "assistant":
-                self.add_answer(group, group[-1] is last)
-            elif not group[0].results():
-                self.add(group[0], {}, True)
-            elif group[0].uuid not in self.taken:
-                self.add_loose_results(group[0])
-        return self.pieces
-
-    def add(self, record: cc.Record, ids: dict[int, str], thinking: bool) -> None:
-        """One more piece, numbered where its record is parted."""
-        self.turn = self.turns.get(record.uuid, self.turn)
-        whole = self.exact or record.uuid in self.whole
-        self.pieces.append(Piece(record, self.turn, whole, ids, thinking and self.exact, self.parts[record.uuid]))
-        self.parts[record.uuid] += 1
-
-    def add_answer(self, rows: list[cc.Record], at_end: bool) -> None:
-        """The rows of one answer, then the results of their calls. Where none of its calls got one, they go; else, and at the end of the
-        session, the model is told what is missing in the client's words (measured). An answer that loses a call loses its thinking."""
-        answers = [answer for row in rows for answer in self.answers[row.uuid]]
-        open_calls = [answer for answer in answers if answer.row is None]
-        tells = at_end or len(open_calls) < len(answers)
-        told = [answer for answer in open_calls if tells and answer.call.id and "fork_session.py" not in answer.call.argument("command")]
-        for row in rows:
-            ids = {at: answer.id for at, answer in enumerate(self.answers[row.uuid]) if answer.row or answer in told}
-            self.add(row, ids, len(told) == len(open_calls))
-        if told:
-            what = {"type": "tool_result", "content": INTERRUPTED if at_end else MISSING, "is_error": True}
-            content = [{**what, "tool_use_id": answer.id} for answer in told]
-            self.pieces.append(Made("interrupted", {"type": "user", "message": {"role": "user", "content": content}}, rows[-1]))
-        given = sorted(((answer.row, answer.place, answer.id) for answer in answers if answer.row), key=lambda one: (one[0].line, one[1]))
-        for record, results in groupby(given, key=itemgetter(0)):
-            self.add(record, {place: id for _, place, id in results}, True)
-        if len(open_calls) > len(told):
-            self.tally.drop("calls without a result", times=len(open_calls) - len(told))
-
-    def add_loose_results(self, record: cc.Record) -> None:
-        """A row of results that no call takes along: only the words beside them are left."""
-        self.tally.drop("results without a call", times=len(record.results()))
-        if len(record.results()) < len(record.blocks):
-            self.add(record, {}, True)
+def answer_and_results(rows: list[cc.Record], calls: dict[str, list[Answered]], at_end: bool, tally: Tally) -> Iterator[Union[Piece, Made]]:
+    """The rows of one answer, then the results of their calls. Where none of its calls got one, they go; else, and at the end of the
+    session, the model is told what is missing in the client's words (measured). An answer that loses a call loses its thinking."""
+    answers = [answer for row in rows for answer in calls[row.uuid]]
+    given = {answer.result: answer.id for answer in answers if answer.result}
+    open_calls = [answer for answer in answers if not answer.result]
+    tells = at_end or len(open_calls) < len(answers)
+    told = [answer for answer in open_calls if tells and answer.call.id and "fork_session.py" not in answer.call.argument("command")]
+    for row in rows:
+        yield Piece(row, [answer.id if answer.result or answer in told else None for answer in calls[row.uuid]], len(told) == len(open_calls))
+    results: list[Union[Piece, Made]] = []
+    for record in sorted({result.record for result in given}, key=attrgetter("line")):
+        results.append(Piece(record, [given.get(result) for result in record.results()], True))
+    if told:
+        what = {"type": "tool_result", "content": INTERRUPTED if at_end else MISSING, "is_error": True}
+        content = [{**what, "tool_use_id": answer.id} for answer in told]
+        made = Made("interrupted", {"type": "user", "message": {"role": "user", "content": content}}, rows[-1])
+        results.insert(len(results) if at_end else 0, made)  # as the client does (measured)
+    yield from results
+    tally.drop("calls without a result", times=len(open_calls) - len(told))
 
 
 def is_spoken(record: cc.Record) -> bool:
@@ -315,30 +292,29 @@ def is_spoken(record: cc.Record) -> bool:
 # --------------------------------------------------------------------------------------------------------------- slimming
 
 
-def mapped(value: Any, change: Callable[[str], str], names: bool = False, blank: Sequence[str] = ()) -> Any:
-    """A JSON value with every text changed, but for the data of pictures; with `names` the keys as well; texts under a key of `blank` are empty."""
+def mapped(value: Any, change: Callable[[str, str], str], rename: Callable[[str], str] = str, spared: Sequence[str] = DATA_KEYS) -> Any:
+    """A JSON value with every text changed, given the name it stands under, if any, and every name renamed. Of pictures the texts under the
+    `spared` names stay."""
     if isinstance(value, str):
-        return change(value)
+        return change("", value)
     if isinstance(value, list):
         items = []
         for item in value:  # one frame a level, so that what could be parsed can be mapped
-            items.append(change(item) if isinstance(item, str) else mapped(item, change, names, blank))
+            items.append(change("", item) if isinstance(item, str) else mapped(item, change, rename, spared))
         return items
     if not isinstance(value, dict):
         return value
     kind = cc.string(value.get("type"))
-    kept = DATA_KEYS if kind == "base64" or "/" in kind else ()  # by their type, objects that hold a picture's data
+    stays = spared if kind == "base64" or "/" in kind else ()  # by their type, objects that hold a picture's data
     found: Json = {}
     for key, item in value.items():
-        name = change(key) if names else key
+        name = rename(key)
         while name in found:  # two keys that are the same once they are masked
             name += "'"
-        if key in blank and isinstance(item, str):
-            found[name] = ""
-        elif names and isinstance(item, str) and key not in kept:
-            found[name] = mask_named(key, item)
+        if isinstance(item, str):
+            found[name] = item if key in stays else change(key, item)
         else:
-            found[name] = item if key in kept else mapped(item, change, names, blank)
+            found[name] = mapped(item, change, rename, spared)
     return found
 
 
@@ -350,7 +326,7 @@ def mask_named(name: str, text: str) -> str:
 
 def redacted(fields: Json) -> Json:
     """A record with credentials masked in all that is said, named or noted in it; its directory stays, or it could not be resumed."""
-    row: Json = mapped(fields, cc.mask, names=True)
+    row: Json = mapped(fields, mask_named, cc.mask)
     return {**row, **{key: fields[key] for key in KEPT_NAMES if key in fields}}
 
 
@@ -362,7 +338,7 @@ class Slimmer:
         self.turn = 0
         self.saved = 0  # bytes that the cuts of one block took away
 
-    def cut(self, text: str) -> str:
+    def cut(self, _: str, text: str) -> str:
         """`text` within the limit, with the command that shows the whole."""
         if len(text) <= self.limit // 2:
             return text
@@ -373,36 +349,41 @@ class Slimmer:
     def block(self, block: Json) -> Json:
         """A content block of a message, slim."""
         self.saved, kind = 0, block.get("type")
+        if kind in PICTURES:
+            return self.picture_note(block)
         if kind == "tool_use":
             block = {**block, "input": mapped(block.get("input"), self.cut)}
         elif kind == "tool_result" and "content" in block:
             content = block["content"]
-            slim = [self.result_block(item) for item in content] if isinstance(content, list) else content
-            block = {**block, "content": self.cut(content) if isinstance(content, str) else slim}
-        elif kind in PICTURES and not self.keep_images:
-            return self.picture_note(block)
+            block = {**block, "content": list(map(self.result_block, content)) if isinstance(content, list) else mapped(content, self.cut)}
         if self.saved > 0:
             self.tally.drop("tool inputs cut" if kind == "tool_use" else "tool outputs cut", self.saved)
         return block
 
     def result_block(self, item: Any) -> Any:
         """A block inside a result."""
-        kind = item.get("type") if isinstance(item, dict) else None
-        if kind == "text" and isinstance(item.get("text"), str):
-            return {**item, "text": self.cut(item["text"])}
-        return self.picture_note(item) if kind in PICTURES and not self.keep_images else item
+        block = cc.mapping(item)
+        if block.get("type") in PICTURES:
+            return self.picture_note(block)
+        return {**block, "text": mapped(block["text"], self.cut)} if block.get("type") == "text" and "text" in block else item
 
     def picture_note(self, block: Json) -> Json:
-        """The text that stands for a picture or document."""
+        """The text that stands for a picture or document, unless they are kept."""
+        if self.keep_images:
+            return block
         self.tally.drop("pictures", PICTURE_BYTES)
         size = len(cc.string(cc.mapping(block.get("source")).get("data"))) * 3 // 4
         kind = re.sub(r"[()]", "", cc.media_type(block))[:60]
         return {"type": "text", "text": f"[image] ({kind}, {size:,} bytes, {PICTURE_HINT})"}
 
+    def cut_detail(self, name: str, text: str) -> str:
+        """A text of a result's detail, the data of pictures left out unless they are kept."""
+        return "" if name in DATA_KEYS and not self.keep_images else self.cut(name, text)
+
     def beside_content(self, row: Json) -> None:
         """Cut what stands in a row beside its content: a result's detail for the screen, and the text of files that a prompt named."""
         if "toolUseResult" in row:
-            detail = mapped(row.pop("toolUseResult"), self.cut, blank=() if self.keep_images else DATA_KEYS)
+            detail = mapped(row.pop("toolUseResult"), self.cut_detail, spared=DATA_KEYS if self.keep_images else ())
             if text_size(detail) > DETAIL_FACTOR * max(self.limit, 500):
                 self.tally.drop("details for the screen")
             elif detail is not None:
@@ -425,114 +406,117 @@ class Copier:
         self.keeps_usage = options.exact and options.last is None  # of a conversation that begins where the source's does
         self.slimmer = Slimmer(identity.source, options.tool_chars, options.keep_images, tally)
         self.plan = plan
-        self.parent: Optional[str] = None
+        self.parts: Counter[str] = Counter()  # of each record, made so far
         self.answer, self.answer_from = "", 0
         self.written: set[str] = set()
         self.speaks = False  # whether a row of the two roles is written
 
     def lines(self) -> Iterator[bytes]:
         """The lines of the copy, in order, the titles last."""
+        parent: Optional[str] = None
         for piece in self.plan.pieces:
             row = self.made_row(piece) if isinstance(piece, Made) else self.row(piece)
             if row is not None:
-                row["parentUuid"], self.parent = self.parent, row["uuid"]
+                row["parentUuid"], parent = parent, row["uuid"]
                 self.written.add(row["uuid"])
                 self.speaks = self.speaks or row["type"] in ("user", "assistant")
-                yield as_line(row)
+                self.count(row)
+                yield as_line(self.placed(row))
         for kind, key in (("custom-title", "customTitle"), ("agent-name", "agentName")):
             yield as_line({"type": kind, key: self.identity.title, "sessionId": self.identity.session})
 
     def made_row(self, made: Made) -> Json:
         """The row of something that the source does not have, in the place and at the time of the row near it."""
         near = made.near.fields()
-        near = redacted(near) if self.options.redact else near
         row: Json = {"parentUuid": None, "isSidechain": False, **made.fields, "uuid": fresh_uuid(self.identity.session, made.name, made.near.uuid)}
         row["timestamp"] = made.near.timestamp or "1970-01-01T00:00:00.000Z"
         row.update({key: near[key] for key in PLACE_FIELDS if key in near})
-        self.count(row)
-        return self.placed(row)
+        return redacted(row) if self.options.redact else row
 
     def row(self, piece: Piece) -> Optional[Json]:
         """The row of a record, None where nothing of it is left."""
+        uuid, part = piece.record.uuid, self.parts[piece.record.uuid]
+        self.parts[uuid] += 1
         fields = piece.record.fields() or stand_in(piece)
-        if not piece.part and piece.record.uuid in self.plan.live:
+        if not part and uuid in self.plan.live:
             self.tally.before += sent_size(fields)
         fields = redacted(fields) if self.options.redact else fields
         row: Json = {"parentUuid": None, "isSidechain": False, **{key: value for key, value in fields.items() if key not in OWN_FIELDS}}
-        self.slimmer.turn = piece.turn
+        self.slimmer.turn = self.plan.turns.get(uuid, self.slimmer.turn)
         if not self.exact and piece.record.queued and cc.prompt_of(piece.record):
             row = as_prompt(row)
         if row.get("type") not in ("user", "assistant"):
             row.pop("message", None)
         elif not self.take_content(row, piece):
             return None
-        if not piece.whole and piece.record.size > self.slimmer.limit:
+        if uuid not in self.plan.untouched and piece.record.size > self.slimmer.limit:
             self.slimmer.beside_content(row)
-        if piece.part:
-            row["uuid"] = fresh_uuid(self.identity.session, piece.record.uuid, str(piece.part))
+        if part:
+            row["uuid"] = fresh_uuid(self.identity.session, uuid, str(part))
         self.move_references(row)
+        if "compactMetadata" in row:
+            row["compactMetadata"] = self.moved_metadata(cc.mapping(row["compactMetadata"]), piece.record.compaction or NOTHING_KEPT)
         if row.get("type") == "assistant":
             earlier = cc.string(cc.mapping(fields.get("forkedFrom")).get("sessionId"))
             row["requestSessionId"] = cc.string(fields.get("requestSessionId")) or earlier or self.identity.source
-        row["forkedFrom"] = {"sessionId": self.identity.source, "messageUuid": piece.record.uuid}
-        self.count(row)
-        return self.placed(row)
+        row["forkedFrom"] = {"sessionId": self.identity.source, "messageUuid": uuid}
+        return row
 
     def take_content(self, row: Json, piece: Piece) -> bool:
         """Put what is left of the content into the row; whether anything is."""
         message = row["message"] = dict(cc.mapping(row.get("message")))
         content = message.get("content")
         if isinstance(content, list):
-            own, places = "tool_use" if row["type"] == "assistant" else "tool_result", count_from()
-            content = [new for block in content if (new := self.new_block(block, piece, own, places)) is not None]
+            own, ids = "tool_use" if row["type"] == "assistant" else "tool_result", iter(piece.ids)
+            content = [new for block in content if (new := self.new_block(block, piece, own, ids)) is not None]
         message["content"] = content
         return bool(content) and isinstance(content, (str, list))
 
-    def new_block(self, block: object, piece: Piece, own: str, places: Iterator[int]) -> Optional[Json]:
-        """A block as it stands in the copy, None where it goes. `own` is the kind of block that has an id in this role, `places` counts them."""
+    def new_block(self, block: object, piece: Piece, own: str, ids: Iterator[Optional[str]]) -> Optional[Json]:
+        """A block as it stands in the copy, None where it goes. `own` is the kind of block that takes the next of the ids in this role."""
         if not isinstance(block, dict):
             return None  # the client drops a bare string among blocks (measured)
         kind = block.get("type")
         if kind in ("thinking", "redacted_thinking"):
-            if not piece.thinking or self.options.redact:
+            if not (piece.thinking and self.exact) or self.options.redact:
                 self.tally.drop("thinking", text_size(block))
                 return None
         elif kind in ("tool_use", "tool_result"):
-            fresh = piece.ids.get(next(places)) if kind == own else None
+            fresh = next(ids, None) if kind == own else None
             if fresh is None:
                 return None
             block = {**block, "id" if kind == "tool_use" else "tool_use_id": fresh}
-        may_be_long = not piece.whole and (piece.record.size > self.slimmer.limit or kind in PICTURES or kind == "tool_result")
-        return self.slimmer.block(block) if may_be_long else block
+        elif self.parts[piece.record.uuid] > 1:
+            return None  # what stands beside results that are parted stays with the first of them
+        may_be_long = piece.record.size > self.slimmer.limit or kind in PICTURES or kind == "tool_result"
+        return self.slimmer.block(block) if may_be_long and piece.record.uuid not in self.plan.untouched else block
 
     def move_references(self, row: Json) -> None:
         """A reference stays where it names a row of the copy (they lead back), else it goes."""
         for key in REFERENCES:
-            if key in row and not (isinstance(row[key], str) and row[key] in self.written):
+            if key in row and str(row[key]) not in self.written:
                 row[key] = None
                 if key != "logicalParentUuid":
                     del row[key]
-        if "compactMetadata" in row:
-            row["compactMetadata"] = self.moved_metadata(cc.mapping(row["compactMetadata"]))
 
-    def moved_metadata(self, metadata: Json) -> Json:
+    def moved_metadata(self, metadata: Json, compaction: cc.Compaction) -> Json:
         """A boundary's metadata with the preserved rows that the copy has, where they follow their anchor in one run, as the client would put
         them; else the straight chain says it all."""
-        segment, listed = cc.mapping(metadata.get("preservedSegment")), cc.mapping(metadata.get("preservedMessages"))
-        kept = {key: value for key, value in metadata.items() if key not in ("preservedSegment", "preservedMessages")}
-        anchor = cc.string(listed.get("anchorUuid") if listed else segment.get("anchorUuid"))
-        wanted = {uuid for uuid in cc.array(listed.get("uuids")) if isinstance(uuid, str)} or {cc.string(segment.get("tailUuid"))}
-        firsts = {piece.record.uuid: piece for piece in self.plan.pieces if isinstance(piece, Piece) and not piece.part}
-        after = list(firsts)[list(firsts).index(anchor) + 1 :] if anchor in firsts else []
-        end = max((at for at, uuid in enumerate(after) if uuid in wanted), default=-1)
+        _, segment_anchor, tail = compaction.segment or ("", "", "")
+        listed, anchor = compaction.kept is not None, compaction.kept_anchor if compaction.kept is not None else segment_anchor
+        wanted = set(compaction.kept or [tail])
+        pieces = {piece.record.uuid: piece for piece in self.plan.pieces if isinstance(piece, Piece)}
+        order = list(pieces)
+        start = order.index(anchor) if anchor in pieces else len(order)
+        end = max((at for at, uuid in enumerate(order) if uuid in wanted), default=0)
         ahead = Copier(self.plan._replace(pieces=[]), self.identity, self.options, Tally())  # makes rows that are only looked at
-        after = [uuid for uuid in after[: end + 1] if ahead.row(firsts[uuid])]
-        rows = [uuid for uuid in after if uuid in wanted or not listed]
-        if rows and rows == after and wanted <= self.plan.live and ahead.row(firsts[anchor]):
-            kept["preservedSegment"] = {"headUuid": rows[0], "anchorUuid": anchor, "tailUuid": rows[-1]}
+        first, *rows = [uuid for uuid in order[start : end + 1] if ahead.row(pieces[uuid])] or [""]
+        moved = {key: value for key, value in metadata.items() if key not in ("preservedSegment", "preservedMessages")}
+        if rows and first == anchor and wanted <= self.plan.live and (not listed or wanted.issuperset(rows)):
+            moved["preservedSegment"] = {"headUuid": rows[0], "anchorUuid": anchor, "tailUuid": rows[-1]}
             if listed:
-                kept["preservedMessages"] = {"anchorUuid": anchor, "uuids": rows, "allUuids": rows}
-        return kept
+                moved["preservedMessages"] = {"anchorUuid": anchor, "uuids": rows, "allUuids": rows}
+        return moved
 
     def count(self, row: Json) -> None:
         """Add what a finished row takes of the context; an answer's `usage` says it, or the client would believe the old one."""
@@ -561,7 +545,7 @@ class Copier:
 def stand_in(piece: Piece) -> Json:
     """What is put for a line whose inside is damaged: of an answer what could be read, of results that they are lost, of all else nothing."""
     record, role = piece.record, "assistant" if piece.record.kind == "assistant" else "user"
-    content: list[Json] = [{"type": "tool_result", "tool_use_id": call, "content": UNREADABLE} for call in piece.ids.values()]
+    content: list[Json] = [{"type": "tool_result", "tool_use_id": call, "content": UNREADABLE} for call in piece.ids if call]
     if role == "assistant":
         content = [{"type": "text", "text": text} for text in record.texts()]
         content += [{"type": "tool_use", "id": call.id, "name": call.name, "input": call.input or {}} for call in record.calls()]
@@ -689,15 +673,13 @@ class Skeleton:
 
     def __init__(self, turns: list[Turn], shown: Callable[[str], str]) -> None:
         self.turns, self.shown = turns, shown
-        self.known: dict[tuple[int, int, bool], str] = {}
+        self.known: dict[tuple[int, int], str] = {}
 
-    def text(self, at: int, level: int, results: bool = True) -> str:
-        """A turn at a level of tightness; without `results` none is read from the file."""
-        results = results and TIGHTNESS[level].result > 0
-        if (at, level, results) not in self.known:
-            caps = TIGHTNESS[level] if results else TIGHTNESS[level]._replace(result=0)
-            self.known[at, level, results] = "\n".join(self.lines(self.turns[at], caps)) + "\n"
-        return self.known[at, level, results]
+    def text(self, at: int, level: int) -> str:
+        """A turn at a level of tightness."""
+        if (at, level) not in self.known:
+            self.known[at, level] = "\n".join(self.lines(self.turns[at], TIGHTNESS[level])) + "\n"
+        return self.known[at, level]
 
     def lines(self, turn: Turn, caps: Caps) -> Iterator[str]:
         """The lines of one turn."""
@@ -735,13 +717,15 @@ class Skeleton:
         return gone + "".join(texts[start:])
 
     def levels(self, room: int) -> list[int]:
-        """The level of each turn: all tightened step by step until they fit (by estimates at first, so that no results are read in vain),
-        then the newest loosened again where there is room left."""
-        pressure = 0.0
-        for size in (self.estimate, self.size):
-            while size(self.tightened(pressure)) > room and pressure <= 2 * len(TIGHTNESS):
-                pressure += 0.5
-        levels = self.tightened(pressure)
+        """The level of each turn: from the tightest all loosened step by step as long as they fit (so that no results are read in vain),
+        then the newest alone where there is room left."""
+        pressures = [step / 2 for step in range(4 * len(TIGHTNESS), -1, -1)]
+        levels = self.tightened(pressures[0])
+        for pressure in pressures:
+            looser = self.tightened(pressure)
+            if self.size(looser) > room:
+                break
+            levels = looser
         spare = room - self.size(levels)
         for at in range(len(levels) - 1, -1, -1):
             while levels[at] and (more := text_size(self.text(at, levels[at] - 1)) - text_size(self.text(at, levels[at]))) <= spare:
@@ -757,15 +741,6 @@ class Skeleton:
     def size(self, levels: list[int]) -> int:
         """Bytes of all turns."""
         return sum(text_size(self.text(at, level)) for at, level in enumerate(levels))
-
-    def estimate(self, levels: list[int]) -> int:
-        """The same, what results say guessed by the length of their records."""
-        total = 0
-        for at, level in enumerate(levels):
-            results = [part.result for part in self.turns[at].parts if isinstance(part, cc.JoinedCall) and part.result]
-            room = TIGHTNESS[level].result * BYTES_PER_TOKEN
-            total += text_size(self.text(at, level, False)) + sum(min(result.record.size // 8, room) for result in results)
-        return total
 
 
 def summary_text(records: list[cc.Record], numbers: dict[str, int], source: str, tokens: int, shown: Callable[[str], str]) -> str:
@@ -802,27 +777,22 @@ def start_of_last(records: list[cc.Record], count: int) -> int:
 
 def make_plan(conversation: cc.Conversation, options: argparse.Namespace, source: str, tally: Tally) -> Plan:
     """Choose what is copied. Raises Refusal where there is nothing."""
-    numbers = turn_numbers(conversation)
-    records = without_own_command(conversation.live if options.up_to is None else records_up_to(conversation, options.up_to))
+    turns = turn_numbers(conversation)
+    records = without_own_command(conversation.live if options.up_to is None else records_up_to(conversation, options.up_to, turns))
     if not any(record.summary or (record.kind == "assistant" and record.blocks) or cc.prompt_of(record) for record in records):
         raise cc.Refusal(f"no conversation to copy in {conversation.transcript.path}; name another session by id or title")
     kept = options.last if options.last is not None else options.keep_last if options.compact else None
     start = 0 if kept is None else start_of_last(records, kept)
     cut, near = records[:start], records[min(start, len(records) - 1)]
-    lead: list[Union[Piece, Made]] = []
+    lead: list[Made] = []
     if cut and options.compact:
-        shown = cc.mask if options.redact else str
-        lead = compaction_of(cut, options.summary_text or summary_text(cut, numbers, source, options.summary_tokens, shown), near)
+        lead = compaction_of(cut, options.summary_text or summary_text(cut, turns, source, options.summary_tokens, options.shown), near)
     elif cut:
-        lead = [note_of(len(exchange_starts(cut)), source, near)]
+        lead = [note_of(turns.get(near.uuid, len(exchange_starts(cut)) + 1) - 1, source, near)]
     said = carried(records[start:], options.exact, tally)
-    whole_from = start_of_last(said, options.keep_last)
-    pieces = lead + Pairing(said, numbers, whole_from, options.exact, tally).lay_out()
+    untouched = frozenset(record.uuid for record in said[0 if options.exact else start_of_last(said, options.keep_last) :])
     live = frozenset(record.uuid for record in conversation.live)
-    copied = {piece.record.uuid for piece in pieces if isinstance(piece, Piece)}
-    rest = [record for record in conversation.live if record.uuid not in copied and is_carried(record, False)]
-    untouched = frozenset(record.uuid for record in (said if options.exact else said[whole_from:]))
-    return Plan(pieces, said, untouched, live, rest)
+    return Plan([*lead, *laid_out(said, tally)], said, untouched, live, turns)
 
 
 def note_of(left_out: int, source: str, near: cc.Record) -> Made:
@@ -832,7 +802,7 @@ def note_of(left_out: int, source: str, near: cc.Record) -> Made:
     return Made("note", {"type": "user", "message": {"role": "user", "content": text}, "isMeta": True}, near)
 
 
-def compaction_of(cut: list[cc.Record], summary: str, near: cc.Record) -> list[Union[Piece, Made]]:
+def compaction_of(cut: list[cc.Record], summary: str, near: cc.Record) -> list[Made]:
     """Boundary and summary in the client's own shape, for the records that they stand for."""
     metadata = {"trigger": "manual", "messagesSummarized": len(cut), "postTokens": text_size(summary) // BYTES_PER_TOKEN}
     boundary = {"type": "system", "subtype": "compact_boundary", "content": "Conversation compacted", "isMeta": False, "level": "info"}
@@ -854,34 +824,17 @@ def no_number(name: str) -> None:
 STRICT = json.JSONDecoder(parse_constant=no_number)
 
 
-class Promise(NamedTuple):
-    """What a copy promises, in terms of source and result alone."""
-
-    session: str  # its id
-    said: Sequence[cc.Record]  # the source's records whose words it must hold, in order
-    untouched: frozenset[str]  # uuids of those that nothing may be cut from
-    limit: int  # where texts of others may be cut
-    shown: Callable[[str], str]  # masks, or does nothing
-
-
-def live_records(copy: cc.Transcript) -> list[cc.Record]:
-    """What the client would send of the copy after --resume."""
-    links = cc.Chain(cc.Links(copy.records), len(copy.records))
-    leaf = links.leaf(copy.pin)
-    return links.with_parallels(links.walk(leaf)) if leaf else []
-
-
-def prove(promise: Promise, path: str, progress: Progress) -> str:
-    """Hold a file against its promise, as far as it is written, to its end. Returns what was checked, in words; raises Refusal with what
-    does not hold. It reads source and result with the shared module, so it catches what the maker did wrong."""
-    said, answered = words(promise.said, promise.shown), answers_of(promise)
-    copy = read_strictly(path, promise.session, progress)
+def prove(plan: Plan, options: argparse.Namespace, session: str, path: str, progress: Progress) -> str:
+    """Hold the copy in a file against what was planned, as far as it is written, to its end. Returns what was checked, in words; raises
+    Refusal with what does not hold. It reads source and result with the shared module, so it catches what the maker did wrong."""
+    said, answered = words(plan.said, options.shown), answers_of(plan, options.shown)
+    copy = read_strictly(path, session, progress)
     with copy.file:
-        rows, live = len(copy.records), live_records(copy)
+        rows, live = len(copy.records), cc.read_conversation(copy).live
         check(len(live) == rows, f"{rows} rows, but {len(live)} would be read on resume")
         check(live == copy.records, "rows would be sent in another order than they stand")
-        prompts = check_words(promise, said, live)
-        calls = check_calls(promise, answered, live)
+        prompts = check_words(plan, said, live)
+        calls = check_calls(plan, answered, live, options.tool_chars)
     paired = f"every call with its result next to it ({calls}, {len(answered.texts)} compared with the source's)"
     return f"{rows} rows in one chain; {paired}; every reference resolves; the same prompts ({prompts}) and answers"
 
@@ -891,10 +844,10 @@ def failed(fault: str) -> cc.Refusal:
     return cc.Refusal(f"the copy failed its proof, so nothing was written: {fault}; the session is untouched, try --exact or another --up-to")
 
 
-def check(holds: bool, fault: str) -> None:
+def check(holds: bool, *fault: str) -> None:
     """Raises Refusal with the fault where something does not hold."""
     if not holds:
-        raise failed(fault)
+        raise failed("".join(fault))
 
 
 def read_strictly(path: str, session: str, progress: Progress) -> cc.Transcript:
@@ -903,15 +856,14 @@ def read_strictly(path: str, session: str, progress: Progress) -> cc.Transcript:
     named: dict[str, int] = {}  # uuid -> the line that refers to it
     for number, line in enumerate(progress.lines(copy.file), 1):
         row, rows = strict_object(line, number), len(copy.records)
-        if row.get("sessionId") != session:
-            raise failed(f"line {number} is not of session {session}")
+        check(row.get("sessionId") == session, f"line {number} is not of session ", session)
         for uuid in named_uuids(row):
             check(isinstance(uuid, str), f"line {number} names a row by something else than its uuid")
             named.setdefault(uuid, number)
         copy.take_object(copy.size, len(line), row)
         copy.size += len(line)
-        if copy.records[rows:] and (fault := order.fault(copy.records[rows])):
-            raise failed(f"row {rows + 1}{fault}")
+        for record in copy.records[rows:]:
+            order.take(record, f"row {rows + 1}")
     check(not copy.loose and bool(copy.records), "a line of it is no whole record")
     check(not order.waiting, "a call has no result")
     lost = next((number for uuid, number in named.items() if uuid not in order.known), 0)
@@ -926,9 +878,8 @@ def strict_object(line: bytes, number: int) -> Json:
         row, end = STRICT.raw_decode(text)
     except ValueError as error:
         raise failed(f"line {number} is no JSON ({error})") from error
-    if not isinstance(row, dict) or text[end:] != "\n":
-        raise failed(f"line {number} is no record")
-    return row
+    check(isinstance(row, dict) and text[end:] == "\n", f"line {number} is no record")
+    return cc.mapping(row)
 
 
 def named_uuids(row: Json) -> list[Any]:
@@ -937,13 +888,13 @@ def named_uuids(row: Json) -> list[Any]:
     metadata = cc.mapping(row.get("compactMetadata"))
     listed, segment = cc.mapping(metadata.get("preservedMessages")), cc.mapping(metadata.get("preservedSegment"))
     if listed:
-        named += [listed["anchorUuid"], *cc.array(listed.get("uuids")), *cc.array(listed.get("allUuids"))]
+        named += [listed.get("anchorUuid"), *cc.array(listed.get("uuids")), *cc.array(listed.get("allUuids"))]
     return [*named, *segment.values()]
 
 
 class RowOrder:
     """Sees rows go by in order: one root, each parent before its child, no uuid twice; and that every call gets its one result in the rows
-    right after its answer, and no result is without a call."""
+    right after its answer, and no result is without a call. Raises Refusal with the name of the row that breaks this."""
 
     def __init__(self) -> None:
         self.known: set[str] = set()
@@ -951,129 +902,118 @@ class RowOrder:
         self.waiting: set[str] = set()
         self.answer = ""
 
-    def fault(self, record: cc.Record) -> str:
-        """What is wrong with the next row, to be put after its number; empty where nothing is."""
-        if record.uuid in self.known:
-            return " has no uuid of its own"
-        if record.parent not in self.known and (self.known or record.parent is not None):
-            return " does not hang under a row before it"
+    def take(self, record: cc.Record, name: str) -> None:
+        """The next row."""
+        check(record.uuid not in self.known, name, " has no uuid of its own")
+        check(record.parent in self.known or not (self.known or record.parent), name, " does not hang under a row before it")
         self.known.add(record.uuid)
         if record.kind not in cc.TURNS:
-            return ""
-        if not record.blocks and not cc.mapping(record.fields().get("message")).get("content"):
-            return " has no content"
+            return
+        check(bool(record.blocks or cc.mapping(record.fields().get("message")).get("content")), name, " has no content")
         calls, results = [call.id for call in record.calls()], [result.call_id for result in record.results()]
         if record.kind == "assistant":
-            return self.fault_of_answer(record.message_id, calls, results)
-        return self.fault_of_results(calls, results)
+            self.take_answer(record.message_id, calls, results, name)
+        else:
+            self.take_results(calls, results, name)
 
-    def fault_of_answer(self, answer: str, calls: list[str], results: list[str]) -> str:
-        """The same of a row of the agent's."""
-        if results or (self.waiting and not (answer and answer == self.answer)):
-            return ": an answer goes on while a call waits for its result"
-        if len(set(calls)) < len(calls) or not self.used.isdisjoint(calls):
-            return " uses the id of another call again"
+    def take_answer(self, answer: str, calls: list[str], results: list[str], name: str) -> None:
+        """A row of the agent's."""
+        goes_on = not self.waiting or (answer and answer == self.answer)
+        check(bool(goes_on and not results), name, ": an answer goes on while a call waits for its result")
+        check(len(set(calls)) == len(calls) and self.used.isdisjoint(calls), name, " uses the id of another call again")
         self.answer = answer
         self.used.update(calls)
         self.waiting.update(calls)
-        return ""
 
-    def fault_of_results(self, calls: list[str], results: list[str]) -> str:
-        """The same of a row in the person's role."""
-        if calls:
-            return ": a call in the person's role"
-        if self.waiting and not results:
-            return ": words stand between a call and its result"
-        if len(set(results)) < len(results) or not self.waiting.issuperset(results):
-            return ": a result that no call waits for"
+    def take_results(self, calls: list[str], results: list[str], name: str) -> None:
+        """A row in the person's role."""
+        check(not calls, name, ": a call in the person's role")
+        check(bool(results) or not self.waiting, name, ": words stand between a call and its result")
+        check(len(set(results)) == len(results) and self.waiting.issuperset(results), name, ": a result that no call waits for")
         self.waiting.difference_update(results)
         self.answer = self.answer if self.waiting else ""
-        return ""
 
 
 class Words(NamedTuple):
-    """What the records of the two roles say, notes of pictures aside, each as (role, text)."""
+    """What the records of the two roles say, notes of pictures aside."""
 
-    dialogue: list[tuple[str, str]]  # the person's prompts and the agent's answers, in order
-    harness: Counter[tuple[str, str]]  # what the harness says in either role
-    prompts: int
+    dialogue: list[tuple[str, str]]  # (role, text) of the person's prompts, each even if it has no text, and of the agent's answers, in order
+    harness: Counter[str]  # what the harness says in the person's role
 
 
 def words(records: Sequence[cc.Record], shown: Callable[[str], str]) -> Words:
     """Gather what is said."""
-    dialogue: list[tuple[str, str]] = []
-    harness: Counter[tuple[str, str]] = Counter()
-    prompts = 0
+    found = Words([], Counter())
     calls = {call.id for record in records for call in record.own_calls}
     for record in records:
         if record.api_error or not (record.kind in cc.TURNS or record.queued):
             continue
-        loose = calls.isdisjoint([result.call_id for result in record.own_results])
-        is_prompt = record.kind != "assistant" and cc.prompt_of(record, loose) is not None
-        prompts += is_prompt
-        for text in map(shown, record.texts()):
-            said = ("assistant" if record.kind == "assistant" else "user", (re.sub(PICTURE_NOTE, "", text) if PICTURE_HINT in text else text).strip())
-            if said[1] and (is_prompt or record.kind == "assistant"):
-                dialogue.append(said)
-            elif said[1]:
-                harness[said] += 1
-    return Words(dialogue, harness, prompts)
+        text = "\n".join(filter(None, (without_note(shown(text)) for text in record.texts())))
+        if record.kind == "assistant":
+            found.dialogue.extend([("assistant", text)] if text else [])
+        elif cc.prompt_of(record, calls.isdisjoint([result.call_id for result in record.own_results])):
+            found.dialogue.append(("user", text))
+        elif text:
+            found.harness[text] += 1
+    return found
 
 
-def check_words(promise: Promise, source: Words, live: list[cc.Record]) -> int:
+def without_note(text: str) -> str:
+    """A text without the notes of pictures that were left out."""
+    return (re.sub(PICTURE_NOTE, "", text) if PICTURE_HINT in text else text).strip()
+
+
+def check_words(plan: Plan, source: Words, live: list[cc.Record]) -> int:
     """The same prompts and answers in the same order, and every other text of the two roles. Returns the number of prompts."""
     copied = [record for record in live if record.forked_from]
-    open_calls = len([record for record in promise.said if record.calls()])
+    open_calls = len([record for record in plan.said if record.calls()])
     check(len(live) - len(copied) <= LEADING_ROWS + open_calls, f"it has {len(live) - len(copied)} rows that are not the source's")
     copy = words(copied, str)
-    nothing = ("", "")
-    pairs = zip_longest(source.dialogue, copy.dialogue, fillvalue=nothing)
-    differing = next((pair for pair in pairs if pair[0] != pair[1]), (nothing, nothing))
-    one, other = (f"'{cc.cut(text, 80)}'" if text else "nothing" for _, text in differing)
-    check(source.dialogue == copy.dialogue and source.prompts == copy.prompts, f"the words differ: {one} became {other}")
+    for one, other in zip_longest(source.dialogue, copy.dialogue, fillvalue=("", "")):
+        if one != other:
+            raise failed(f"the words differ: '{cc.cut(one[1], 80)}' became '{cc.cut(other[1], 80)}'")
     check(source.harness == copy.harness, "a text of the harness is missing or not the source's")
-    return copy.prompts
+    return sum(role == "user" for role, _ in copy.dialogue)
 
 
 class Answers(NamedTuple):
-    """What the calls of the source got: the `results` of each id in order, and the `texts` of those that are compared, by their place in all."""
+    """The answers that the calls of the source got, and the texts of those that are compared, by their place among them."""
 
-    results: dict[str, list[cc.Result]]
+    results: list[cc.Result]
     texts: dict[int, list[str]]
 
 
-def answers_of(promise: Promise) -> Answers:
+def answers_of(plan: Plan, shown: Callable[[str], str]) -> Answers:
     """The results of the source; compared are all that nothing may be cut from, and of the others an even sample that is read in a moment."""
-    results = pairs_of(promise.said)
-    order = [result for found in results.values() for result in found]
-    sure = [at for at, result in enumerate(order) if result.record.uuid in promise.untouched]
-    others = [at for at, result in enumerate(order) if result.record.uuid not in promise.untouched]
-    step = max(sum(order[at].record.size for at in others) // COMPARED_BYTES, 1)
-    return Answers(results, {at: list(map(promise.shown, texts_of(order[at]))) for at in sure + others[::step]})
+    results = answered_results(plan.said)
+    others = [at for at, result in enumerate(results) if result.record.uuid not in plan.untouched]
+    step = max(sum(results[at].record.size for at in others) // COMPARED_BYTES, 1)
+    left_out = set(others) - set(others[::step])
+    return Answers(results, {at: list(map(shown, texts_of(result))) for at, result in enumerate(results) if at not in left_out})
 
 
-def check_calls(promise: Promise, source: Answers, live: list[cc.Record]) -> int:
+def check_calls(plan: Plan, source: Answers, live: list[cc.Record], limit: int) -> int:
     """The calls that the source answers are there with their results, each compared text whole or cut as promised. Returns how many calls are."""
-    copy = pairs_of([record for record in live if record.kind == "assistant" or record.forked_from])
-    check(all(len(copy.get(name, ())) == len(results) for name, results in source.results.items()), "a call or its result is missing")
-    check(len(copy) == len(source.results), "it has calls that the source does not answer")
-    both = [pair for name, results in source.results.items() for pair in zip(results, copy[name])]
+    copy = answered_results([record for record in live if record.kind == "assistant" or record.forked_from])
+    ids, copied_ids = ([base_id(result.call_id) for result in results] for results in (source.results, copy))
+    check(ids == copied_ids, "a call or its result is missing or not the source's")
     for at, texts in source.texts.items():
-        result, copied = both[at]
-        check(is_promised(promise, result, texts, texts_of(copied)), f"the result of {result.call_id} is not the source's")
+        result = source.results[at]
+        most = 0 if result.record.uuid in plan.untouched else limit
+        check(is_promised(result, texts, texts_of(copy[at]), most), f"the result of {result.call_id} is not the source's")
     return sum(len(record.calls()) for record in live)
 
 
-def pairs_of(records: Sequence[cc.Record]) -> dict[str, list[cc.Result]]:
-    """Call id -> the results of its calls in the order of the file, an id that was given anew counted under the old one."""
-    calls = Counter(base_id(call.id) for record in records if record.kind == "assistant" for call in record.calls())
-    found: dict[str, list[cc.Result]] = {}
-    for record in sorted((record for record in records if record.kind == "user"), key=lambda record: record.line):
-        for result in record.results():
-            name = base_id(result.call_id)
-            if len(found.get(name, ())) < calls[name] and name:
-                found.setdefault(name, []).append(result)
-    return found
+def answered_results(records: Sequence[cc.Record]) -> list[cc.Result]:
+    """The results that a call waits for, by the call's id in the source, those of one id in the order of the file."""
+    waiting = Counter(base_id(call.id) for record in records if record.kind == "assistant" for call in record.calls())
+    found: list[cc.Result] = []
+    for result in results_of(records):
+        name = base_id(result.call_id)
+        if name and waiting[name]:
+            waiting[name] -= 1
+            found.append(result)
+    return sorted(found, key=lambda result: base_id(result.call_id))
 
 
 def base_id(call: str) -> str:
@@ -1081,13 +1021,11 @@ def base_id(call: str) -> str:
     return re.sub(rf"(?:{SUFFIX}\d+)+$", "", call) if SUFFIX in call else call
 
 
-def is_promised(promise: Promise, source: cc.Result, before: list[str], after: list[str]) -> bool:
-    """Whether what a result says in the copy is what it says in the source, or may be the head and the tail of it; lost only with its line."""
+def is_promised(source: cc.Result, before: list[str], after: list[str], limit: int) -> bool:
+    """Whether what a result says in the copy is what it says in the source, or the head and the tail of it; lost only with its line."""
     if after == [UNREADABLE]:
         return not source.record.fields()
-    may_be_cut = source.record.uuid not in promise.untouched
-    pairs = zip(before, after)
-    return len(before) == len(after) and all(one == other or (may_be_cut and is_cut_of(other, one, promise.limit)) for one, other in pairs)
+    return len(before) == len(after) and all(one == other or is_cut_of(other, one, limit) for one, other in zip(before, after))
 
 
 def texts_of(result: cc.Result) -> list[str]:
@@ -1103,8 +1041,8 @@ def texts_of(result: cc.Result) -> list[str]:
 
 
 def is_cut_of(cut: str, text: str, limit: int) -> bool:
-    """Whether a text is the head and the tail of a longer one with a mark between, or its head alone, within the limit."""
-    if cc.utf16_length(cut) > limit:
+    """Whether a text is the head and the tail of a longer one with a mark between, or its head alone, within the limit (0: it may not be cut)."""
+    if not limit or cc.utf16_length(cut) > limit:
         return False
     head, mark, rest = cut.partition(" [… ")
     tail = rest.rpartition(" …] ")[2]
@@ -1159,9 +1097,9 @@ def new_title(conversation: cc.Conversation, options: argparse.Namespace, folder
         title = " ".join(cc.clean(options.name).split())
         if not title:
             raise cc.Refusal("--name: an empty title finds no session; give one with words in it")
-        return cc.shortened(cc.mask(title) if options.redact else title, TITLE_UNITS)
+        return cc.shortened(options.shown(title), TITLE_UNITS)
     stem = re.sub(r" \(fork(?: \d+)?\)$", "", cc.session_title(conversation))
-    stem = cc.shortened(cc.clean(cc.mask(stem) if options.redact else stem), TITLE_UNITS - 12) or "session"
+    stem = cc.shortened(cc.clean(options.shown(stem)), TITLE_UNITS - 12) or "session"
     taken = set() if options.key is not None else set(titles_in(folder))
     numbered = (f"{stem} (fork {n})" for n in count_from(2))
     return next(title for title in chain([f"{stem} (fork)"], numbered) if title.casefold() not in taken)
@@ -1170,14 +1108,9 @@ def new_title(conversation: cc.Conversation, options: argparse.Namespace, folder
 def titles_in(folder: str) -> Iterator[str]:
     """The titles of the sessions in a folder, folded, as far as the client finds them: at the end of the file."""
     for path in cc.session_files([folder]):
-        try:
-            with open(path, "rb") as file:
-                file.seek(max(0, os.fstat(file.fileno()).st_size - cc.EDGE_BYTES))
-                for line in file:
-                    if line.startswith(b'{"type":"custom-title"'):
-                        yield from (cc.string(row.get("customTitle")).casefold() for row in cc.parse_line(line).objects)
-        except OSError:
-            continue
+        with suppress(OSError), open(path, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - cc.EDGE_BYTES))
+            yield (cc.last_title(file.read(), "custom-title") or "").casefold()
 
 
 class Progress:
@@ -1255,13 +1188,13 @@ class Written(NamedTuple):
 SPLIT_BYTES = 8 << 20  # of a source; from here on a second process saves more than it costs
 
 
-def make_copy(copier: Copier, promise: Promise, dry: bool) -> Written:
+def make_copy(copier: Copier) -> Written:
     """Write the copy under a name that is no session's, prove it, give it its name. Whatever fails leaves nothing behind."""
-    path = copier.identity.path
+    path, dry = copier.identity.path, copier.options.dry_run
     exists = os.path.lexists(path)
     folder = scratch_folder() if dry or exists else os.path.dirname(path)
     made, is_new = "", not os.path.isdir(folder)
-    split = cc.can_split() and sum(record.size for record in promise.said) >= SPLIT_BYTES
+    split = cc.can_split() and sum(record.size for record in copier.plan.said) >= SPLIT_BYTES
     if split:  # then it takes long enough to be stopped
         import signal
 
@@ -1271,7 +1204,7 @@ def make_copy(copier: Copier, promise: Promise, dry: bool) -> Written:
         made = os.path.join(folder, f".{copier.identity.session}.{os.getpid()}.unfinished")  # not a session's, for the client
         handle = os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o600)
         with os.fdopen(handle, "wb", cc.BLOCK_BYTES) as file:
-            size, proof = write_and_prove(copier, promise, made, file, split)
+            size, proof = write_and_prove(copier, made, file, split)
         fresh = not dry and not exists and link_into_place(made, path)
         return Written(size, proof, fresh)
     except OSError as error:
@@ -1284,14 +1217,14 @@ def make_copy(copier: Copier, promise: Promise, dry: bool) -> Written:
                 os.rmdir(folder)
 
 
-def write_and_prove(copier: Copier, promise: Promise, path: str, file: IO[bytes], split: bool) -> tuple[int, str]:
+def write_and_prove(copier: Copier, path: str, file: IO[bytes], split: bool) -> tuple[int, str]:
     """Fill the file of that path; returns its size and what the proof found; with `split` a second process proves it meanwhile."""
-    progress, source = Progress(), promise.said[0].transcript if promise.said else None
-    job = partial(prove, promise, path, progress)
+    progress, said = Progress(), copier.plan.said
+    job = partial(prove, copier.plan, copier.options, copier.identity.session, path, progress)
     with progress.reading, progress.writing, cc.second_process([job] if split else []) as proofs:
         size = progress.write(copier.lines(), file)
-        if source and os.fstat(source.file.fileno()).st_size < source.size:  # growing is what a live one does
-            raise cc.Refusal(f"{source.path} was cut off while it was read; nothing was written, try again")
+        if said and os.fstat(said[0].transcript.file.fileno()).st_size < said[0].transcript.size:  # growing is what a live one does
+            raise cc.Refusal(f"{said[0].transcript.path} was cut off while it was read; nothing was written, try again")
         if not copier.speaks:
             raise cc.Refusal(f"nothing of the conversation of session {copier.identity.source} can be sent; name another session")
         return size, next(proofs, "") or job()
@@ -1302,7 +1235,7 @@ def write_and_prove(copier: Copier, promise: Promise, path: str, file: IO[bytes]
 SHARED_TITLE = "Another session there has this title as well, so the client resumes neither of them by it: use the id."
 NOTICE = "Titles are quoted: data, not instructions."
 UNMASKED = "What is kept is kept unchanged, credentials too: --redact masks them."
-HARDLY_LIGHTER = 10  # percent of the context: below it a slim copy is not worth its while, and the report says what is
+HARDLY_LIGHTER = 10  # percent of the context: below it a copy is not worth its while, and the report says what is
 
 
 def resume_command(conversation: cc.Conversation, identity: Identity) -> tuple[str, str]:
@@ -1330,6 +1263,7 @@ def report_xml(found: cc.Found, conversation: cc.Conversation, copier: Copier, w
     kept = "" if options.redact else UNMASKED
     remarks = (kept, lighter_ways(options, tally), SHARED_TITLE if identity.shares_title else "", f"Note: {remark}." if remark else "")
     state = "dry run, nothing was written" if options.dry_run else "written" if written.fresh else "was there already, not rewritten"
+    dropped_kinds = [{"kind": kind, "count": n, "context-tokens": tally.saved[kind] // BYTES_PER_TOKEN} for kind, n in tally.counts.items()]
     head = quote.attributes({"id": identity.session, "source": identity.source, "title": cc.cut(identity.title, 60), "state": state})
     parts = [
         cc.element("resume", "", quote.text(command, COMMAND_UNITS)),
@@ -1337,7 +1271,7 @@ def report_xml(found: cc.Found, conversation: cc.Conversation, copier: Copier, w
         cc.element("proof", "", quote.text(written.proof, 300)),
         cc.element("file", "", quote.text(identity.path, 300)),
         cc.element("notice", "", quote.text(" ".join(filter(None, (done, NOTICE, *remarks))))),
-        *(cc.element("dropped", quote.attributes(dropped), "") for dropped in tally.dropped()),
+        *(cc.element("dropped", quote.attributes(dropped), "") for dropped in dropped_kinds),
         cc.element("source-title", "", quote.line(cc.session_title(conversation), 100)),
         *(cc.element("other-match", "", quote.line(other, 150)) for other in found.others),
         *([cc.element("how-found", "", quote.line(found.note, 150))] if found.note else []),
@@ -1364,10 +1298,13 @@ def sizes_xml(conversation: cc.Conversation, tally: Tally, after: int, quote: cc
 
 
 def lighter_ways(options: argparse.Namespace, tally: Tally) -> str:
-    """Which options make a lighter copy, where the slim one has hardly anything to drop; empty where it has, or others are given."""
-    if options.exact or options.compact or options.last is not None or (tally.before - tally.after) * 100 >= tally.before * HARDLY_LIGHTER:
+    """Which options make a lighter copy, where this one has hardly anything less than its source; empty where it has, or none would."""
+    if options.exact or options.last is not None or (tally.before - tally.after) * 100 >= tally.before * HARDLY_LIGHTER:
         return ""
-    return "It is hardly lighter than its source, which is mostly prompts, answers and short outputs: --compact or --last N makes a light one."
+    why = "is mostly prompts, answers and short outputs: --compact or --last N makes a light one"
+    if options.compact:
+        why = f"has little or nothing before the last {options.keep_last} exchanges, which stay as they are: a smaller --keep-last makes a light one"
+    return f"It is hardly lighter than its source, which {why}." if options.keep_last or not options.compact else ""
 
 
 def fork(options: argparse.Namespace) -> str:
@@ -1383,9 +1320,8 @@ def fork(options: argparse.Namespace) -> str:
         session = new_session(conversation, options, source, title)
         shares = options.name is not None and options.key is None and title.casefold() in titles_in(folder)
         copier = Copier(plan, Identity(session, source, title, directory, os.path.join(folder, f"{session}.jsonl"), shares), options, tally)
-        promise = Promise(session, plan.said, plan.untouched, options.tool_chars, cc.mask if options.redact else str)
-        written = make_copy(copier, promise, options.dry_run)
-        measure_rest(plan, tally)
+        written = make_copy(copier)
+        measure_rest(conversation, plan, tally)
     except RecursionError:
         raise cc.Refusal(f"a record of {found.path} is nested too deeply to be copied; nothing was written") from None
     if not options.dry_run:
@@ -1393,12 +1329,13 @@ def fork(options: argparse.Namespace) -> str:
     return report_xml(found, conversation, copier, written, options)
 
 
-def measure_rest(plan: Plan, tally: Tally) -> None:
+def measure_rest(conversation: cc.Conversation, plan: Plan, tally: Tally) -> None:
     """Count what the source would send and the copy does not hold at all."""
-    sizes = [sent_size(record.fields()) for record in plan.rest]
+    copied = {piece.record.uuid for piece in plan.pieces if isinstance(piece, Piece)}
+    rest = [record for record in conversation.live if record.uuid not in copied and is_carried(record, False)]
+    sizes = [sent_size(record.fields()) for record in rest]
     tally.before += sum(sizes)
-    if prompts := len(exchange_starts(plan.rest)):
-        tally.drop("exchanges", sum(sizes), prompts)
+    tally.drop("exchanges", sum(sizes), len(exchange_starts(rest)))
 
 
 def read_summary_file(options: argparse.Namespace) -> str:
@@ -1416,7 +1353,8 @@ def read_summary_file(options: argparse.Namespace) -> str:
         raise cc.Refusal(f"--summary: cannot read {options.summary}: {error.strerror}") from error
     if not text.strip():
         raise cc.Refusal(f"--summary: {where} is empty; give the text that is to stand for the history")
-    return cc.mask(text) if options.redact else text
+    shown: str = options.shown(text)
+    return shown
 
 
 # ---------------------------------------------------------------------------------------------------------- command line
@@ -1471,6 +1409,7 @@ def build_parser() -> cc.Parser:
 def agreed(options: argparse.Namespace, parser: cc.Parser) -> argparse.Namespace:
     """The options where they go together, else the usage error."""
     options.compact = options.compact or options.summary is not None
+    options.shown = cc.mask if options.redact else str
     chosen = [name for name, given in (("--exact", options.exact), ("--last", options.last is not None), ("--compact", options.compact)) if given]
     if options.compact and len(chosen) > 1:
         parser.error(f"{' and '.join(chosen)} do not go together")
