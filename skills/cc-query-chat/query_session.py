@@ -50,10 +50,12 @@ COLLECT_BYTES = 32 << 20  # of transcripts read whole, after which their memory 
 SPLIT_BYTES = 24 << 20  # below it a second process costs more than it saves
 FIRST_SHARE = 0.52  # of a file that is tested in two processes, for this one: the other has to be started
 OWN_SHARE = 0.42  # of a file whose lines all may match, for the process that also has the conversation to read
+TWIN_CHARS = 500  # of a text and its length tell it from another of the same time
 MOST_HITS = 1_000  # of a pattern in one item; more says nothing for the ranking
 CLOSE_BYTES = 1 << 18  # of each file, how much of its end is looked through for words close to one that nowhere occurs
 CLOSE_FILES = 8
 KINDS = ("user", "agent", "command", "file", "tool", "output", "summary", "thinking")
+EVER = (float("-inf"), float("inf"))  # the span of time that nobody asked for
 STATES = ("live", "compacted", "abandoned", "subagent", "history")
 FILE_TOOLS = frozenset(("Read", "Write", "Edit", "MultiEdit", "NotebookEdit"))
 
@@ -114,49 +116,14 @@ def unfold(text: str, at: int, sensitive: bool) -> int:
 
 
 class Match(NamedTuple):
-    """How a text matched: distinct words found, hits in all, where the first one begins in the folded text, and how many of the
-    distinct words tell something. `spelled`: in the text that kept its case."""
+    """How a text matched: how many of its distinct words tell something, how many there are, hits in all, where the first one begins in
+    the folded text. `spelled`: in the text that kept its case."""
 
+    telling: int
     distinct: int
     hits: int
-    start: int
-    telling: int
+    start: int = 0
     spelled: bool = False
-
-
-class Matcher:
-    """What the three schemes share. `literals` are folded texts of which at least one occurs in whatever matches, None where
-    that cannot be said."""
-
-    literals: Optional[list[str]]
-    sensitive: bool
-
-    def match(self, text: str, spelled: bool = False) -> Optional[Match]:
-        """The match in a folded text, None where there is none; or in a `spelled` one, composed but not folded."""
-        raise NotImplementedError
-
-    def place(self, folded: str, match: Match) -> int:
-        """Where the stretch to show has its middle."""
-        return match.start
-
-    def score(self, match: Match) -> str:
-        """What a result says of how well it matches."""
-        return f"{match.hits} hits"
-
-    def match_in(self, text: str) -> Optional[Match]:
-        """The match in a text as it was written; also where folding makes it longer: `Stra.e` is to find Straße."""
-        folded = fold(text, self.sensitive)
-        match = self.match(folded)
-        if match or self.sensitive or len(folded) == len(text):
-            return match
-        composed = fold(text, True)
-        match = self.match(composed, spelled=True) if len(composed) != len(folded) else None
-        return match._replace(spelled=True) if match else None
-
-    def middle(self, text: str, match: Match) -> int:
-        """Where the stretch to show has its middle in a text as it was written."""
-        sensitive = self.sensitive or match.spelled
-        return unfold(text, self.place(fold(text, sensitive), match), sensitive)
 
 
 # of questions as people type them: any long text holds them all, and would stand before the answer
@@ -169,11 +136,11 @@ auf für le la les un une des et ou est où que qui quoi pourquoi nous je el los
 COMMON_WORDS = frozenset(FILLERS.split())
 
 
-class Words(Matcher):
+class Words:
     """Free text: any word counts, a quoted phrase is one word, whatever blanks or line breaks stand inside it.
 
     Common words count as hits, but where there are others those rank first and are what a snippet shows; so do a number or a letter
-    that stands by itself, and not inside a longer word such as the line numbers of a pasted traceback.
+    that stands by itself, and not inside a longer word such as the line numbers of a pasted traceback. `literals`: see Pattern.
     """
 
     def __init__(self, text: str, sensitive: bool) -> None:
@@ -186,15 +153,25 @@ class Words(Matcher):
         self.bounded = {word: re.compile(rf"(?<!\w){word}(?!\w)") for word in short} if len(self.words) > 1 else {}
         self.patterns = {word: re.compile(r"\s+".join(map(re.escape, word.split()))) for word in self.words if re.search(r"\s", word)}
 
-    def match(self, text: str, spelled: bool = False) -> Optional[Match]:
-        if spelled:
-            return None  # words are folded like the text
-        counts = {word: hits for word in self.words if (hits := occurrences(self.patterns.get(word), word, text))}
-        telling = sum(word in counts and (word not in self.bounded or self.bounded[word].search(text) is not None) for word in self.telling)
-        return Match(len(counts), sum(counts.values()), 0, telling) if counts else None
+    def match(self, text: str) -> Optional[Match]:
+        """The match in a text as it was written, None where there is none."""
+        folded = fold(text, self.sensitive)
+        counts = {word: hits for word in self.words if (hits := self.count(word, folded))}
+        telling = sum(word in counts and (word not in self.bounded or self.bounded[word].search(folded) is not None) for word in self.telling)
+        return Match(telling, len(counts), sum(counts.values())) if counts else None
+
+    def count(self, word: str, folded: str) -> int:
+        """How often a word occurs."""
+        pattern = self.patterns.get(word)
+        return sum(1 for _ in pattern.finditer(folded)) if pattern else folded.count(word)
 
     def score(self, match: Match) -> str:
+        """What a result says of how well it matches."""
         return f"{match.distinct} of {len(self.words)} words, {match.hits} hits"
+
+    def middle(self, text: str, match: Match) -> int:
+        """Where the stretch to show has its middle."""
+        return unfold(text, self.place(fold(text, self.sensitive), match), self.sensitive)
 
     def places(self, word: str, folded: str, alone: bool) -> Iterator[tuple[int, int, str]]:
         """Where it stands, start and end; if `alone`, a short one only by itself. (A pattern for each word of a pasted text took seconds.)"""
@@ -224,20 +201,13 @@ class Words(Matcher):
         return best
 
 
-def occurrences(pattern: Optional[re.Pattern[str]], word: str, folded: str) -> int:
-    """How often a word occurs, where it has a pattern of its own by that."""
-    return sum(1 for _ in pattern.finditer(folded)) if pattern else folded.count(word)
-
-
-QUOTED_OR_WORD = re.compile(
-    r"""(?<!\S)(?:"((?:\\"|[^"])+)"|`([^`]+)`|'([^']+)'|“([^”]+)”)[?!.,;:]*(?!\S)|(\S+)"""  # a sentence may go on after it
-)
+QUOTED_OR_WORD = r"""(?<!\S)(?:"((?:\\"|[^"])+)"|`([^`]+)`|'([^']+)'|“([^”]+)”)[?!.,;:]*(?!\S)|(\S+)"""  # a sentence may go on after it
 
 
 def split_words(text: str) -> list[str]:
     """The words of free text; "quoted phrases" stay whole (a quote inside one is written \\"), and so does what people put in
     other quotes or in backquotes. A sentence's marks at the end of a word are no part of it where there are several words."""
-    found = [(next(filter(None, phrases), "").replace('\\"', '"') or word) for *phrases, word in QUOTED_OR_WORD.findall(text)]
+    found = [(next(filter(None, phrases), "").replace('\\"', '"') or word) for *phrases, word in re.findall(QUOTED_OR_WORD, text)]
     words = [re.sub(r"^(\S*\w)[?!.,;:]+\Z", r"\1", word) for word in found] if len(found) > 1 else found
     return [word for word in words if word.strip()]
 
@@ -276,11 +246,7 @@ class Stopwatch:
         if not HAS_ALARM:
             self.tell(self.left)
         elif self.rung_in != os.getpid():  # set once: for each item of a transcript it would cost more than most matches
-            import signal  # for patterns only
-
-            self.rung_in = os.getpid()
-            signal.signal(signal.SIGALRM, self.ring)
-            signal.setitimer(signal.ITIMER_REAL, min(self.left, RING_SECONDS), min(self.left, RING_SECONDS))
+            self.set_alarm(RING_SECONDS)
         self.began = began = time.monotonic()
         try:
             return job()
@@ -290,19 +256,20 @@ class Stopwatch:
             if not HAS_ALARM:
                 self.tell(0)
 
+    def set_alarm(self, seconds: float) -> None:
+        """Look so often how long a match has taken; with 0 no more, since an alarm that comes while the interpreter ends would kill it."""
+        import signal  # for patterns only
+
+        self.rung_in = os.getpid()
+        signal.signal(signal.SIGALRM, self.ring)
+        signal.setitimer(signal.ITIMER_REAL, seconds, seconds)
+
     def ring(self, *_: object) -> None:
         """The alarm: ends a match that took too long, and a second process whose first one was killed."""
-        if os.getpid() != self.starter and os.getppid() != self.starter:
+        if self.starter not in (os.getpid(), os.getppid()):
             os._exit(1)
         if self.began is not None and time.monotonic() - self.began >= self.left:
             raise TimeoutError
-
-    def stop(self) -> None:
-        """No more alarms: one that comes while the interpreter ends would kill it."""
-        if self.rung_in:
-            import signal
-
-            signal.setitimer(signal.ITIMER_REAL, 0)
 
     def tell(self, seconds: float) -> None:
         """Tell the watchdog how long a match may take, or with 0 that it is done."""
@@ -316,38 +283,64 @@ class Stopwatch:
             self.leash.flush()
 
 
-class Pattern(Matcher):
-    """A regular expression, Python's; `.` crosses lines. An item matches once, however often the pattern does."""
+class Pattern:
+    """Regular expressions, each searched behind the one before; `.` crosses lines. `counted`: the hits of the first are counted.
 
-    def __init__(self, text: str, sensitive: bool, watch: Stopwatch) -> None:
-        if not text:
+    `literals` are folded texts of which at least one occurs in whatever matches, None where that cannot be said.
+    """
+
+    def __init__(self, given: str, pieces: list[str], sensitive: bool, counted: bool, watch: Stopwatch) -> None:
+        import warnings
+
+        if not pieces[0]:
             raise cc.Refusal("--regexp is empty; give a pattern, or words")
         flags = re.S | re.M | (0 if sensitive else re.I)
-        sensitive = sensitive or "(?-" in text  # folded, the text would not show what a part of the pattern says of case
-        composed = unicodedata.normalize("NFC", text)
-        spelled = composed if sensitive else fold_pattern(text)
+        self.sensitive = sensitive or any("(?-" in piece for piece in pieces)  # folded, the text would not show what a part says of case
+        pieces = [unicodedata.normalize("NFC", piece) if self.sensitive else fold_pattern(piece) for piece in pieces]
         try:
-            self.pattern = re.compile(spelled, flags)
-            self.as_spelled = re.compile(composed, flags)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # re's, of sets like [[:alpha:]]: the client pastes standard error into the prompt
+                self.pieces = [re.compile(piece, flags) for piece in pieces]
+                asked = [asked_by(piece, flags) for piece in pieces]
         except (re.error, RecursionError, OverflowError) as error:
             place = f" at position {error.pos}" if isinstance(error, re.error) and error.pos is not None else ""
-            raise cc.Refusal(f"--regexp {text} does not compile: {getattr(error, 'msg', error)}{place}; mend it, or use plain words") from None
-        found, self.shortest = asked_by(spelled, flags)
-        self.literals = [fold(literal, sensitive) for literal in found] if found else None
-        self.sensitive, self.watch = sensitive, watch
+            raise cc.Refusal(f"{given} does not compile: {getattr(error, 'msg', error)}{place}; mend it, or use plain words") from None
+        best = max((literals for literals, _ in asked if literals), key=shortest, default=None)
+        self.literals = [fold(literal, self.sensitive) for literal in best] if best else None
+        self.counted, self.takes_nothing, self.watch = counted, not asked[0][1], watch
 
-    def match(self, text: str, spelled: bool = False) -> Optional[Match]:
-        return self.watch.run(lambda: self.find(self.as_spelled if spelled else self.pattern, text))
+    def match(self, text: str) -> Optional[Match]:
+        """The match in a text as it was written, None where there is none; also where folding makes it longer: `Stra.e` is to find Straße."""
+        folded = fold(text, self.sensitive)
+        match = self.watch.run(lambda: self.find(folded))
+        if match or self.sensitive or len(folded) == len(text):
+            return match
+        composed = fold(text, True)
+        match = self.watch.run(lambda: self.find(composed)) if len(composed) != len(folded) else None
+        return match._replace(spelled=True) if match else None
 
-    def find(self, pattern: re.Pattern[str], text: str) -> Optional[Match]:
-        """Where it first matches more than nothing, and how often it does."""
-        first = pattern.search(text)
-        if first and not self.shortest:
-            telling = list(itertools.islice((found for found in pattern.finditer(text) if found[0]), MOST_HITS))
+    def find(self, text: str) -> Optional[Match]:
+        """Where the first piece begins, if the others follow it, and how often it matches more than nothing."""
+        first = found = self.pieces[0].search(text)
+        for piece in self.pieces[1:]:  # the first place of each after the one before: with stars between, that decides
+            found = piece.search(text, found.end()) if found else None
+        if not first or not found:
+            return None
+        hits = 1
+        if self.counted and self.takes_nothing:
+            telling = list(itertools.islice((one for one in self.pieces[0].finditer(text) if one[0]), MOST_HITS))
             first, hits = next(iter(telling), first), len(telling)
-        elif first:
-            hits = pattern.subn("", text, MOST_HITS)[1]  # counted by re itself, which takes half the time
-        return Match(1, hits, first.start(), 1) if first else None
+        elif self.counted:
+            hits = self.pieces[0].subn("", text, MOST_HITS)[1]  # counted by re itself, which takes half the time
+        return Match(1, 1, hits, first.start())
+
+    def score(self, match: Match) -> str:
+        """What a result says of how well it matches."""
+        return f"{match.hits} hits"
+
+    def middle(self, text: str, match: Match) -> int:
+        """Where the stretch to show has its middle."""
+        return unfold(text, match.start, self.sensitive or match.spelled)
 
 
 def fold_pattern(text: str) -> str:
@@ -376,6 +369,11 @@ def asked_by(text: str, flags: int) -> tuple[Optional[list[str]], int]:
         return None, 0
 
 
+def shortest(texts: list[str]) -> int:
+    """Length of the shortest."""
+    return min(map(len, texts))
+
+
 def required(nodes: list[Any]) -> Optional[list[str]]:
     """The best of what the parts of a sequence ask for: the alternatives whose shortest text is the longest."""
     choices: list[list[str]] = []
@@ -384,7 +382,7 @@ def required(nodes: list[Any]) -> Optional[list[str]]:
             choices.append(["".join(chr(code) for _, code in group)])
         else:
             choices += [texts for operation, given in group if (texts := required_inside(str(operation), given))]
-    return max(choices, key=lambda texts: min(map(len, texts)), default=None)
+    return max(choices, key=shortest, default=None)
 
 
 def required_inside(operation: str, argument: Any) -> Optional[list[str]]:
@@ -402,60 +400,31 @@ def required_inside(operation: str, argument: Any) -> Optional[list[str]]:
 GLOB_SET = r"\[[!^]?(?:\][^\]]*|[^\]]+)\]"  # as in a shell: a ] that comes first is one of the set, and [] is no set
 
 
-class Glob(Matcher):
-    """Shell wildcards, searched anywhere: `*` any text, also over lines, `?` one character, `[...]` one of a set."""
-
-    def __init__(self, text: str, sensitive: bool, watch: Stopwatch) -> None:
-        if not text.strip("*"):
-            raise cc.Refusal(f"--glob '{text}' would match everything; give some text between the stars")
-        pieces = re.findall(rf"(?:{GLOB_SET}|[^*])+", unicodedata.normalize("NFC", text))
-        try:
-            self.pieces = [re.compile(glob_piece(piece, sensitive), re.S) for piece in pieces]
-            self.as_spelled = [re.compile(glob_piece(piece, True), re.S | re.I) for piece in pieces]
-        except re.error as error:
-            raise cc.Refusal(f"--glob {text} is no pattern: {error.msg} at position {error.pos}; mend it, or use plain words") from None
-        texts = [fold(part, sensitive) for piece in pieces for part in re.split(rf"{GLOB_SET}|\?", piece) if part]
-        self.literals = [max(texts, key=len)] if texts else None
-        self.sensitive, self.watch = sensitive, watch
-
-    def match(self, text: str, spelled: bool = False) -> Optional[Match]:
-        return self.watch.run(lambda: self.find(self.as_spelled if spelled else self.pieces, text))
-
-    def find(self, pieces: list[re.Pattern[str]], text: str) -> Optional[Match]:
-        """Where the first piece begins, if the others follow it."""
-        start, end = -1, 0
-        for piece in pieces:  # the first place of each after the one before: with stars between, that decides
-            found = piece.search(text, end)
-            if not found:
-                return None
-            start, end = found.start() if start < 0 else start, found.end()
-        return Match(1, 1, start, 1)
+def glob_pieces(text: str) -> list[str]:
+    """Shell wildcards as regular expressions: what stands between two `*`, with `?` for one character and `[...]` for one of a set."""
+    if not text.strip("*"):
+        raise cc.Refusal(f"--glob '{text}' would match everything; give some text between the stars")
+    return ["".join(map(glob_part, re.findall(rf"{GLOB_SET}|.", piece, re.S))) for piece in re.findall(rf"(?:{GLOB_SET}|[^*])+", text)]
 
 
-def glob_piece(piece: str, sensitive: bool) -> str:
-    """The regular expression of what stands between two stars."""
-    parts = []
-    for part in re.findall(rf"{GLOB_SET}|.", piece, re.S):
-        if len(part) > 1:
-            inside = part[1:-1] if sensitive else part[1:-1].lower()
-            negated = len(inside) > 1 and inside[0] in "!^"
-            parts.append(f"[{'^' if negated else ''}{re.escape(inside[negated:]).replace(chr(92) + '-', '-')}]")
-        else:
-            parts.append("." if part == "?" else re.escape(fold(part, sensitive)))
-    return "".join(parts)
+def glob_part(part: str) -> str:
+    """The regular expression of one character or set of a glob."""
+    if len(part) == 1:
+        return "." if part == "?" else re.escape(part)
+    negated = len(part) > 3 and part[1] in "!^"
+    return f"[{'^' if negated else ''}{re.escape(part[1 + negated : -1]).replace(chr(92) + '-', '-')}]"
 
 
 # ----------------------------------------------------------------------------------------- raw lines, before any parsing
 
-SAFE_RUN = re.compile(r"[!#$%()*+,\-.0-9:=?@\[\]^_a-z{|}~]+")  # these are spelled in JSON as they are, or by \u; not " \ / & < > ' and blanks
+SAFE_RUN = r"[!#$%()*+,\-.0-9:=?@\[\]^_a-z{|}~]+"  # these are spelled in JSON as they are, or by \u; not " \ / & < > ' and blanks
 FOLDED_TO_ASCII = "\xdf\u0130\u0131\u0149\u017f\u1e9a\u1e9e\u212a\ufb00\ufb01\ufb02\ufb03\ufb04\ufb05\ufb06"  # a test goes through all of Unicode
 OTHER_SPELLINGS = {  # of a letter, the codes of them; re takes a dotless i for an i where case is ignored
     letter: [ord(other) for other in FOLDED_TO_ASCII if letter in other.casefold().replace("\u0131", "i")] for letter in "afiklnst"
 }
 MADE_UP = "[image]"  # the one text in an item that its line does not hold
-SAVED = re.compile(rb"([\w-]+)[/\\]+tool-results[/\\]+([\w.-]+)")
-SNAPSHOT = re.compile(rb'\{"parentUuid":(?:null|"[^"\\]*"),"isSidechain":(?:true|false),"attachment":\{"type":"prompt_snapshot"')
-UNICODE_ESCAPES = re.compile(r"\\\\|((?:\\u[0-9a-fA-F]{4})+)")
+SAVED = rb"([\w-]+)[/\\]+tool-results[/\\]+([\w.-]+)"
+UNICODE_ESCAPES = r"\\\\|((?:\\u[0-9a-fA-F]{4})+)"
 USE_SIEVE = True  # tests turn it off, to see that it never changes a result
 
 
@@ -470,32 +439,26 @@ class Sieve:
         self.pieces: list[str] = []
         self.needles: set[bytes] = set()
         self.codes: set[int] = set()
-        self.plain = False
         self.blind = not (literals and USE_SIEVE and all(self.take(fold(literal, False).replace("\u0131", "i")) for literal in literals))
         spelled = sorted(re.escape(json.dumps(chr(code))[3:-1]).encode() for code in self.codes)  # what follows the first \\u
-        self.escaped = re.compile(rb"\\u(?:" + b"|".join([*([b"00[2-7]"] if self.plain else []), *spelled]) + rb")")
+        self.escaped = re.compile(rb"\\u(?:" + b"|".join([*([b"00[2-7]"] if self.needles else []), *spelled]) + rb")")
         self.high: dict[bytes, list[bytes]] = {}
         for code in sorted(self.codes):
             self.high.setdefault(chr(code).encode()[:1], []).append(chr(code).encode())
 
     def take(self, literal: str) -> bool:
         """Note what one text asks for. Returns whether it asks for anything."""
-        run = max(SAFE_RUN.findall(literal), key=len, default="")
+        run = max(re.findall(SAFE_RUN, literal), key=len, default="")
         if run:
-            self.plain = True
             self.pieces.append(run)
             self.needles |= {run.encode(), *([b'"document"'] if run in MADE_UP else [])}
             self.codes.update(code for letter in run for code in OTHER_SPELLINGS.get(letter, ()))
             return True
-        return any(self.take_letter(letter, literal) for letter in literal)
-
-    def take_letter(self, letter: str, literal: str) -> bool:
-        """One letter of a word without plain characters. Returns whether all its spellings are known."""
-        spellings = spellings_of(letter)
-        if spellings:
+        letter = next(filter(spellings_of, literal), "")  # the first of which all spellings are known
+        if letter:
             self.pieces.append(next(piece for piece in re.findall(r"[^\s\"\\/<>&']+", literal) if letter in piece))
-            self.codes.update(spellings)
-        return bool(spellings)
+            self.codes.update(spellings_of(letter))
+        return letter != ""
 
     def respelled(self, raw: bytes, lowered: bytes) -> bool:
         """Whether a character that matters is spelled otherwise in it."""
@@ -515,7 +478,7 @@ class Sieve:
             return True
         if not self.respelled(line, lowered):
             return False
-        folded = fold(UNICODE_ESCAPES.sub(unescape, line.decode("utf-8", "replace")), False)
+        folded = fold(re.sub(UNICODE_ESCAPES, unescape, line.decode("utf-8", "replace")), False)
         dotted = folded.replace("\u0131", "i").replace("i\u0307", "i")  # re takes either for an i where case is ignored
         return any(piece in folded or piece in dotted for piece in self.pieces)
 
@@ -535,67 +498,31 @@ def spellings_of(letter: str) -> tuple[int, ...]:
         return ()
     code = ord(letter)
     ranges = [range(0x80, 0x3000), range(0xA640, 0xAC00), range(0xF900, 0xFB50)] if code < 0xAC00 else [range(code - 0x100, code + 0x100)]
-    ranges += [range(0x2F800, 0x2FA20)] if code >= 0x3400 else []
-    near = {code, *(ord(other) for other in (letter.upper(), letter.lower(), letter.title()) if len(other) == 1)}
-    folded = {other for codes in ranges for other in codes if not 0xD800 <= other <= 0xDFFF and letter in fold(chr(other), False)}
-    return tuple(sorted(near | folded))
+    ranges += [range(0x2F800, 0x2FA20), range(code, code + 1)]
+    return tuple({other for codes in ranges for other in codes if not 0xD800 <= other <= 0xDFFF and letter in fold(chr(other), False)})
 
 
-def is_bulk(data: bytes, start: int, end: int) -> bool:
-    """Whether a line of `data` is a whole record that holds no item: the client's copies of requests, and bookkeeping."""
-    if data.startswith(b'{"type":"', start):
-        return cc.is_idle(data, start, end)
-    snapshot = SNAPSHOT.match(data, start, end)
-    return snapshot is not None and data.endswith((b"}\n", b"}\r\n"), start, end) and data.find(b'{"parentUuid":', snapshot.end(), end) < 0
-
-
-def read_chunks(path: str, start: int, end: int) -> Iterator[tuple[int, bytes, int]]:
-    """The lines between two places of a file, CHUNK_BYTES or a longer line at a time: where they begin, bytes, and how many of those
-    are whole lines. Raises OSError."""
-    width = CHUNK_BYTES
-    with open(path, "rb", buffering=0) as file:
-        while start < end:
-            file.seek(start)
-            data = file.read(min(width, end - start))
-            if not data:
-                return
-            size = data.rfind(b"\n") + 1 if len(data) == width < end - start else len(data)
-            if size:
-                yield start, data, size
-            start, width = start + size, CHUNK_BYTES if size else width * 2
-
-
-def without_bulk(offset: int, data: bytes, size: int) -> Iterator[tuple[int, bytes]]:
-    """(offset, bytes) of the lines that may hold items, in one piece what stands together."""
-    begin = at = 0
-    while at < size:
-        end = data.find(b"\n", at) + 1 or size
-        if end - at > LONG_LINE and is_bulk(data, at, end):
-            if begin < at:
-                yield offset + begin, data[begin:at]
-            begin = end
-        at = end
-    if begin < at:
-        yield offset + begin, data[begin:size]
+def is_bulk(line: bytes) -> bool:
+    """Whether a line is a whole record that holds no item: the client's copies of requests, and bookkeeping."""
+    if line.startswith(cc.SIDE_START):
+        return cc.is_idle(line)
+    head = cc.CHAIN_HEAD.match(line, 0, cc.TAIL_BYTES)
+    snapshot = head is not None and head[head.re.groups] == b"prompt_snapshot"  # its last group is the kind of an attachment
+    return snapshot and line.endswith((b"}\n", b"}\r\n")) and line.find(b'{"parentUuid":', 1) < 0
 
 
 def scan(path: str, sieve: Sieve, start: int, end: int) -> Iterator[tuple[int, int, dict[int, int]]]:
-    """Test the lines between two places of a transcript, chunk by chunk: where it ends, bytes tested, and offset -> size of each line
-    that may match. Raises OSError."""
-    for offset, data, size in read_chunks(path, start, end):
-        pieces = list(without_bulk(offset, data, size))
-        passing = [(at, piece) for at, piece in pieces if sieve.passes(piece) or b"tool-results" in piece]
-        yield offset + size, sum(len(piece) for _, piece in pieces), dict(passing_lines(passing, path, sieve))
-
-
-def passing_lines(pieces: list[tuple[int, bytes]], path: str, sieve: Sieve) -> Iterator[tuple[int, int]]:
-    """Offset and size of those that may match, themselves or by an output saved in a file of its own."""
-    for at, piece in pieces:
-        offset = at
-        for line in piece.split(b"\n"):
-            if sieve.passes_line(line) or (b"tool-results" in line and saved_passes(line, path, sieve)):
-                yield offset, len(line)
-            offset += len(line) + 1
+    """Test the lines that begin between two places of a transcript, CHUNK_BYTES or a longer line at a time: where these end, bytes
+    tested, and offset -> size of each line that may match. Raises OSError."""
+    with open(path, "rb", CHUNK_BYTES) as file:
+        file.seek(start)
+        while start < end and (lines := file.readlines(min(CHUNK_BYTES, end - start))):
+            places = itertools.accumulate(map(len, lines), initial=start)
+            tested = {at: line for at, line in zip(places, lines) if at < end and not (len(line) > LONG_LINE and is_bulk(line))}
+            chunk = b"".join(tested.values())
+            hopeful = tested if sieve.passes(chunk) or b"tool-results" in chunk else {}
+            start += sum(map(len, lines))
+            yield start, len(chunk), {at: len(line) for at, line in hopeful.items() if sieve.passes_line(line) or saved_passes(line, path, sieve)}
 
 
 Offsets = Optional[set[int]]  # of the lines that may match; None: of all, since nearly all may, and the test no longer pays
@@ -632,8 +559,8 @@ def next_line(path: str, place: int) -> int:
 
 
 def saved_passes(line: bytes, path: str, sieve: Sieve) -> bool:
-    """Whether an output that the line says was saved may match."""
-    for saved in saved_outputs(path, line):
+    """Whether an output that the line says was saved in a file of its own may match."""
+    for saved in saved_outputs(path, line) if b"tool-results" in line else ():
         with suppress(OSError), open(saved, "rb") as file:
             if sieve.passes(file.read()):
                 return True
@@ -646,7 +573,7 @@ def saved_outputs(path: str, text: bytes) -> Iterator[str]:
     stem, _ = os.path.splitext(os.path.abspath(path))
     place = os.path.dirname(stem)
     started, _, _ = place.partition(f"{os.sep}subagents")  # of a sub-agent's transcript
-    for session, name in dict.fromkeys(SAVED.findall(text)):
+    for session, name in dict.fromkeys(re.findall(SAVED, text)):
         folder, file = session.decode(), name.decode()
         saved = saved_in((stem, os.path.join(place, folder), started), file)
         saved = saved or (saved_elsewhere(folder, file) if cc.UUID.fullmatch(folder) else None)
@@ -687,9 +614,9 @@ OWN_COMMAND = (  # one of these scripts run, by python or as a command's first w
     r"|(?<![\w.])(?:python|pypy|py)[\d.]*[\"']? +(?:-[WX] +[^\s-]\S* +|-\S+ +){0,6})"
     r"(?:\"[^\"\n]*|'[^'\n]*|(?:\\.|[^\s\"';&|(`\\])*)\b(?:compact|query|fork)_session\.py\b"
 )
-OWN_PROMPT = re.compile(r"/(?:cc-carryover:)?cc-(?:compact|query-chat|fork)\b")
-OWN_REPORT = re.compile(r"\s*<(?:chat-query|compacted-session-chain|forked-session)\b")
-NUMBERED = re.compile(r" *\d+[→\t]")
+OWN_PROMPT = r"/(?:cc-carryover:)?cc-(?:compact|query-chat|fork)\b"
+OWN_REPORT = r"\s*<(?:chat-query|compacted-session-chain|forked-session)\b"
+NUMBERED = r" *\d+[→\t]"
 
 
 def leaves(value: object) -> Iterator[str]:
@@ -728,12 +655,10 @@ def detail_texts(value: object, found: list[str], key: str = "") -> list[str]:
 
 def is_numbered(block: str, text: str) -> bool:
     """Whether a block is `text` with its lines numbered, as Read shows a file: as many lines, and the same first and last one."""
-    if not NUMBERED.match(block):
-        return False
     shown, own = block.rstrip("\n"), text.rstrip("\n")
-    if shown.count("\n") != own.count("\n"):
+    if not re.match(NUMBERED, block) or shown.count("\n") != own.count("\n"):
         return False
-    ends = [NUMBERED.sub("", line, 1) for line in (shown.partition("\n")[0], shown.rpartition("\n")[2])]
+    ends = [re.sub(NUMBERED, "", line, count=1) for line in (shown.partition("\n")[0], shown.rpartition("\n")[2])]
     return ends == [own.partition("\n")[0], own.rpartition("\n")[2]]
 
 
@@ -747,10 +672,11 @@ def fullest(texts: Iterable[str]) -> str:
 
 
 class Reader:
-    """One transcript opened for its items: what became of each record, in which turn it stands, which call a result answers."""
+    """One transcript opened for its items: what became of each record, in which turn it stands, which call a result answers.
+    Of one that is read from a place on, `start`, some results are left open: those that take a look before it."""
 
-    def __init__(self, target: Target, thinking: bool, start: int = 0) -> None:
-        self.target, self.thinking, self.start = target, thinking, start
+    def __init__(self, target: Target, start: int = 0) -> None:
+        self.target, self.start = target, start
         self.transcript = cc.read_transcript(target.path, False, start)
         self.by_uuid = {record.uuid: record for record in self.transcript.records}
         self.unsure = False  # whether an item takes a look before `start`
@@ -812,7 +738,7 @@ class Reader:
             if not runs_own_script(prompt.text):
                 yield Item("command", prompt.text.removeprefix("! "), prompt.how)
         elif prompt:
-            if not OWN_PROMPT.match(prompt.text):
+            if not re.match(OWN_PROMPT, prompt.text):
                 yield Item("user", prompt.text, prompt.how if prompt.how != "typed" else "")
         elif record.sidechain and record.kind == "user" and text.strip() and not record.meta:
             yield Item("user", text, "asked of the sub-agent")
@@ -822,11 +748,11 @@ class Reader:
             yield from self.output_item(record, result)
 
     def answer_items(self, record: cc.Record) -> Iterator[Item]:
-        """A reply, its thinking where that is asked for, and its calls."""
+        """A reply, its thinking, and its calls."""
         text = "\n".join(record.texts())
         if text.strip():
             yield Item("output", text, "written by the client") if cc.is_synthetic(record) else Item("agent", text)
-        thought = "\n".join(block.text for block in record.blocks if isinstance(block, cc.Thinking)) if self.thinking else ""
+        thought = "\n".join(block.text for block in record.blocks if isinstance(block, cc.Thinking))
         if thought.strip():
             yield Item("thinking", thought, part="thinking")
         for call in record.calls():
@@ -846,7 +772,7 @@ class Reader:
             parent = self.look_up(record)
             asked = cc.prompt_of(parent) if parent else None
             output = cc.shell_output(text)
-            if not OWN_REPORT.match(output):
+            if not re.match(OWN_REPORT, output):
                 yield Item("output", output, asked.text if asked else "")
         elif "<task-notification>" in text and not record.meta and record.kind in ("user", "attachment"):
             named = re.search(r"<tool-use-id>(.*?)</tool-use-id>", text)
@@ -858,7 +784,7 @@ class Reader:
         call = self.call(record, result.call_id)
         output = result.read()
         may_be_run = call is None or call.name == "Bash"  # in a spelling that is not known; a page or file that begins so is a hit
-        if (call and is_own_call(call)) or (may_be_run and OWN_REPORT.match(output.text)):
+        if (call and is_own_call(call)) or (may_be_run and re.match(OWN_REPORT, output.text)):
             return
         given = list(leaves(call.input)) if call else []
         details = [text for text in detail_texts(output.detail, []) if not any(text in own for own in given)]
@@ -904,7 +830,7 @@ def key_of(record: cc.Record) -> str:
 def is_own_call(call: cc.Call) -> bool:
     """Whether a call ran one of these scripts or skills: the search's own traces are no hits."""
     if call.name == "Skill":
-        return bool(OWN_PROMPT.match("/" + call.argument("skill", "command").lstrip("/")))
+        return re.match(OWN_PROMPT, "/" + call.argument("skill", "command").lstrip("/")) is not None
     return call.name == "Bash" and runs_own_script(call.argument("command"))
 
 
@@ -935,30 +861,35 @@ class Target(NamedTuple):
         return self.parent or os.path.splitext(os.path.basename(self.path))[0]
 
 
-class Search(NamedTuple):
-    """What is looked for, and which items count: all that a worker has to know."""
+def matcher_of(options: argparse.Namespace, watch: Stopwatch) -> Words | Pattern:
+    """What the command line looks for. Raises Refusal where that is nothing."""
+    if options.mode == "keyword":
+        return Words(options.query, options.case_sensitive)
+    pieces = glob_pieces(options.query) if options.mode == "glob" else [options.query]
+    return Pattern(f"--{options.mode} {options.query}", pieces, options.case_sensitive, options.mode == "regexp", watch)
 
-    matcher: Matcher
-    sieve: Sieve
-    kinds: frozenset[str]
-    states: frozenset[str]
-    since: Optional[float]
-    until: Optional[float]
-    keep: int  # the best hits
-    split: bool = False  # whether a large transcript may be searched in two processes
-    alone: bool = False  # whether it is the only one, so that no text can stand in another, too
+
+class Search:
+    """What is looked for, and which items count. Raises Refusal where there is nothing to look for."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.watch = Stopwatch(options.timeout)
+        self.matcher = matcher_of(options, self.watch)
+        self.sieve = Sieve(self.matcher.literals)
+        self.kinds = options.type.split(",") if options.type else [kind for kind in KINDS if kind != "thinking"]
+        states = options.only.split(",") if options.only else STATES
+        self.states = [state for state in states if options.subagents or state != "subagent"]
+        self.since, self.until = options.since_time, options.until_time
+        self.keep = options.limit or DEFAULT_LIMIT  # the best hits
+        self.split = False  # whether a large transcript may be searched in two processes
+        self.by_state = not {"live", "compacted", "abandoned"}.issubset(states)  # it matters what became of a record: that takes the conversation
 
     def in_time(self, timestamp: str) -> bool:
         """Whether a record's time is in the span asked for; one without a time is in none but the whole."""
-        if self.since is None and self.until is None:
+        if self.since == EVER[0] and self.until == EVER[1]:
             return True
         when = cc.seconds(timestamp)
-        return when is not None and (self.since is None or when >= self.since) and (self.until is None or when <= self.until)
-
-    @property
-    def by_state(self) -> bool:
-        """Whether it matters what became of a record, which takes the whole conversation."""
-        return not self.states.issuperset(("live", "compacted", "abandoned"))
+        return when is not None and self.since <= when <= self.until
 
     def takes(self, reader: Reader, record: cc.Record) -> bool:
         """Whether a record was written when, and stands where it counts."""
@@ -967,73 +898,71 @@ class Search(NamedTuple):
         return not (self.by_state or record.sidechain or reader.target.agent) or reader.state(record) in self.states
 
 
-class Hit(NamedTuple):
-    """A matching item. `rank` orders hits, the best first; `keys` tell it from others: of the row, of the text at its time.
+class Hit:
+    """A matching item. `rank` orders hits, the best first; `key` tells it from others: its row, its text at its time (0 where the
+    time is not known), its session.
 
     What only those that are shown need is added late: state, turn and title; and of the item's whole text the window around the
     hit, which begins at `at` there, with how much lies `before` and `after` it.
     """
 
-    rank: tuple[Any, ...]
-    keys: tuple[int, int]
-    target: Target
-    place: tuple[int, str]  # offset and uuid of the record
-    timestamp: str
-    item: Item
-    match: Match
-    state: str = ""
-    turn: Optional[int] = None
-    title: str = ""
-    at: int = -1
-    before: int = 0
-    after: int = 0
+    def __init__(self, target: Target, place: tuple[int, str], timestamp: str, item: Item, match: Match) -> None:
+        self.target, self.place, self.timestamp, self.item, self.match = target, place, timestamp, item, match
+        offset, uuid = place  # of the record
+        age, size = -(cc.seconds(timestamp) or 0.0), len(item.text)
+        self.rank = (-match.telling, -match.distinct, -match.hits, age, -size, target.path, offset, item.part)
+        text = hash((item.kind, timestamp, size, item.text[:TWIN_CHARS])) if timestamp else 0
+        self.key = (hash((uuid or f"{target.path}@{offset}", item.kind, item.part)), text, target.session)
+        self.state, self.title = "", ""
+        self.turn: Optional[int] = None
+        self.at, self.before, self.after = -1, 0, 0
 
-    def windowed(self, matcher: Matcher) -> Hit:
-        """The same with the text around the hit alone."""
+    def cut_window(self, matcher: Words | Pattern) -> None:
+        """Keep of the text what is around the hit."""
         text = self.item.text
         at = matcher.middle(text, self.match)
         first, last = max(at - WINDOW_CHARS, 0), min(at + WINDOW_CHARS, len(text))
-        return self._replace(item=self.item._replace(text=text[first:last]), at=at - first, before=first, after=len(text) - last)
+        self.item = self.item._replace(text=text[first:last])
+        self.at, self.before, self.after = at - first, first, len(text) - last
 
-    def placed(self, reader: Reader, record: Optional[cc.Record]) -> Hit:
-        """The same with where it stands in its session; None stands for what was written since that was read."""
-        state = reader.state(record) if record else "live"
-        turn = reader.turns.get(key_of(record)) if record and state != "subagent" else None
-        return self._replace(state=state, turn=turn, title=reader.title)
-
-
-def hit_of(target: Target, place: tuple[int, str], timestamp: str, item: Item, match: Match, alone: bool) -> Hit:
-    """The item as a hit, with its whole text."""
-    offset, uuid = place
-    rank = (-match.telling, -match.distinct, -match.hits, -(cc.seconds(timestamp) or 0.0), -len(item.text), target.path, offset, item.part)
-    row = hash((uuid or f"{target.path}@{offset}", item.kind, item.part))
-    text = hash((item.kind, timestamp, item.text)) if timestamp and not alone else 0
-    return Hit(rank, (row, text), target, place, timestamp, item, match)
+    def locate(self, reader: Reader, record: Optional[cc.Record]) -> None:
+        """Note where it stands in its session; None stands for what was written since that was read."""
+        self.state, self.title = reader.state(record) if record else "live", reader.title
+        self.turn = reader.turns.get(key_of(record)) if record and self.state != "subagent" else None
 
 
 class Tally:
-    """What was found so far: the best hits, all hits counted once, and in which sessions a row stands."""
+    """What was found so far: the best hits, and of each hit the row that it counts as: a fork's copy, or a line written again, is none."""
 
     def __init__(self, keep: int) -> None:
         self.keep, self.bytes, self.sessions, self.unreadable, self.read = keep, 0, 0, 0, 0
         self.hits: list[Hit] = []
-        self.seen: dict[int, list[str]] = {}  # row -> sessions it was found in
+        self.rows: dict[tuple[int, int, str], int] = {}  # by the hits' keys
         self.twins: dict[int, tuple[int, str]] = {}  # text at its time -> row and session
         self.worst: Optional[tuple[Any, ...]] = None  # the rank of the last of the best, once there are enough
         self.left_over: set[int] = set()  # offsets of lines that only the whole file explains
         self.stopped = False
 
+    @property
+    def matched(self) -> int:
+        """How many rows match."""
+        return len(set(self.rows.values()))
+
+    def sessions_of(self, hit: Hit) -> list[str]:
+        """The sessions that hold this row, as they were found."""
+        return list(dict.fromkeys(key[2] for key, row in self.rows.items() if row == self.rows[hit.key]))
+
+    def count(self, key: tuple[int, int, str]) -> None:
+        """Count a row, unless it is known: the same text at the same time in another session is the same row."""
+        row, text, session = key
+        first, there = self.twins.setdefault(text, (row, session)) if text else (row, session)
+        self.rows[key] = row if there == session else first
+
     def add(self, hit: Hit) -> None:
-        """Count a hit, unless its row is known: a fork's copy, or a line written again."""
-        row, text = hit.keys
-        session = hit.target.session
-        known = self.twins.setdefault(text, (row, session)) if text else (row, session)
-        row = known[0] if known[1] != session else row
-        sessions = self.seen.setdefault(row, [])
-        if session not in sessions:
-            sessions.append(session)
+        """Count a hit, and keep it if it is one of the best."""
+        self.count(hit.key)
         if self.worst is None or hit.rank < self.worst:
-            self.hits.append(hit._replace(keys=(row, text)))
+            self.hits.append(hit)
             if len(self.hits) > 4 * self.keep + 16:
                 self.trim()
 
@@ -1041,30 +970,28 @@ class Tally:
         """Keep the best hits, one of each row."""
         best: dict[int, Hit] = {}
         for hit in sorted(self.hits, key=lambda hit: hit.rank):
-            best.setdefault(hit.keys[0], hit)
+            best.setdefault(self.rows[hit.key], hit)
         self.hits = list(best.values())[: self.keep]
         self.worst = self.hits[-1].rank if len(self.hits) == self.keep else None
 
-    def complete(self, matcher: Matcher, reader: Reader) -> None:
+    def complete(self, matcher: Words | Pattern, reader: Optional[Reader] = None) -> None:
         """Keep of the best hits' texts no more than can be shown, and say where those of this session stand."""
         self.trim()
-        offsets = {hit.place[0] for hit in self.hits if not hit.state}
-        records = {(record.offset, record.uuid): record for record in reader.records(offsets)} if offsets else {}
-        self.hits = [hit if hit.state else hit.windowed(matcher).placed(reader, records.get(hit.place)) for hit in self.hits]
+        fresh = [hit for hit in self.hits if hit.at < 0]
+        wanted = reader.records({hit.place[0] for hit in fresh}) if reader and fresh else ()
+        records = {(record.offset, record.uuid): record for record in wanted}
+        for hit in fresh:
+            hit.cut_window(matcher)
+            if reader:
+                hit.locate(reader, records.get(hit.place))
 
     def merge(self, other: Tally) -> None:
         """Take over what another process found."""
         self.bytes, self.sessions, self.unreadable = self.bytes + other.bytes, self.sessions + other.sessions, self.unreadable + other.unreadable
         self.stopped = self.stopped or other.stopped
-        alias: dict[int, int] = {}  # rows of the other that are known here by another uuid
-        for text, (row, session) in other.twins.items():
-            known = self.twins.setdefault(text, (row, session))
-            if known[1] != session:
-                alias[row] = known[0]
-        for row, sessions in other.seen.items():
-            mine = self.seen.setdefault(alias.get(row, row), [])
-            mine += [session for session in sessions if session not in mine]
-        self.hits += [hit._replace(keys=(alias.get(hit.keys[0], hit.keys[0]), hit.keys[1])) for hit in other.hits]
+        for key in other.rows:
+            self.count(key)
+        self.hits += other.hits
         self.left_over |= other.left_over
         self.trim()
 
@@ -1089,7 +1016,7 @@ def search_alone(target: Target, search: Search, tally: Tally, size: int) -> Non
     if tally.read > COLLECT_BYTES:  # records and results point at each other, and nothing else frees circles here
         tally.read = 0
         gc.collect()
-    reader = Reader(target, "thinking" in search.kinds)
+    reader = Reader(target)
     with reader.transcript.file:
         match_records(reader, reader.records(offsets), search, tally)
         tally.complete(search.matcher, reader)
@@ -1126,7 +1053,7 @@ def search_in_two(target: Target, search: Search, tally: Tally, size: int) -> No
         offsets: Offsets = early or next(answers)
         if offsets == set():
             return
-        reader = Reader(target, "thinking" in search.kinds)
+        reader = Reader(target)
         with reader.transcript.file:
             reader.conversation = cc.read_conversation(reader.transcript)  # while the other process works
             offsets = both(early, next(answers)) if early else offsets
@@ -1146,7 +1073,7 @@ def both(one: Offsets, other: Offsets) -> Offsets:
 def search_end(target: Target, search: Search, start: int) -> Tally:
     """What the lines from a place on hold; where the hits stand is left open, and so is what takes a look before that place."""
     tally = Tally(search.keep)
-    reader = Reader(target, "thinking" in search.kinds, start)
+    reader = Reader(target, start)
     with reader.transcript.file:
         match_records(reader, reader.records(None), search, tally)
     tally.trim()
@@ -1165,8 +1092,8 @@ def match_records(reader: Reader, records: Iterable[cc.Record], search: Search, 
                 if reader.unsure:
                     tally.left_over.add(record.offset)
                     break
-                if item.kind in search.kinds and (match := matcher.match_in(item.text)):
-                    tally.add(hit_of(target, (record.offset, record.uuid), record.timestamp, item, match, search.alone))
+                if item.kind in search.kinds and (match := matcher.match(item.text)):
+                    tally.add(Hit(target, (record.offset, record.uuid), record.timestamp, item, match))
     except TimeoutError:
         tally.stopped = True
 
@@ -1176,7 +1103,8 @@ def search_targets(targets: list[Target], search: Search) -> Tally:
     sizes = {target.path: size_of(target.path) for target in targets}
     visible = len(targets) > 1 and sys.stderr is not None and sys.stderr.isatty()
     if len(targets) < 2 or sum(sizes.values()) < SPLIT_BYTES or not cc.can_split():
-        return search_in_turn(targets, search._replace(split=cc.can_split(), alone=len(targets) == 1), visible)
+        search.split = cc.can_split()
+        return search_in_turn(targets, search, visible)
     halves: tuple[list[Target], list[Target]] = ([], [])
     weights = [0, 0]
     for target in sorted(targets, key=lambda target: -sizes[target.path]):
@@ -1205,7 +1133,7 @@ def search_in_turn(targets: list[Target], search: Search, visible: bool) -> Tall
             break
         if visible and time.monotonic() - shown > PROGRESS_SECONDS:
             shown = time.monotonic()
-            cc.write_complaint(f"\r{done} of {len(targets)} sessions, {len(tally.seen)} hits ")
+            cc.write_complaint(f"\r{done} of {len(targets)} sessions, {tally.matched} hits ")
     if visible:
         cc.write_complaint("\r\x1b[K")
     return tally
@@ -1214,8 +1142,8 @@ def search_in_turn(targets: list[Target], search: Search, visible: bool) -> Tall
 # ------------------------------------------------------------------------------------------------------------- targets
 
 HEAD_BYTES = 1 << 14  # of a transcript, where its first cwd stands nearly always
-FIRST_CWD = re.compile(rb'"cwd":("(?:[^"\\]|\\.)*")')
-CHAIN_SIDE = re.compile(rb'"isSidechain":(true|false)')
+FIRST_CWD = rb'"cwd":("(?:[^"\\]|\\.)*")'
+CHAIN_SIDE = rb'"isSidechain":(true|false)'
 
 
 def find_targets(options: argparse.Namespace) -> tuple[list[Target], Optional[cc.Found]]:
@@ -1223,12 +1151,11 @@ def find_targets(options: argparse.Namespace) -> tuple[list[Target], Optional[cc
     session where it names one. Raises Refusal where there is none of that name."""
     if options.ref or options.latest or any(named is not None for named in (options.id, options.title, options.file)):
         found = cc.find_session(options)
-        if (parent := sidechain_card(found.path)) is not None:
-            options.subagents = True  # who names a sub-agent's transcript asks for it
-            return [Target(found.path, parent, Target(found.path).session)], found
-        target = Target(found.path)
+        target = target_at(found.path)
         beside = (agent for agent in agents_in(os.path.dirname(found.path)) if agent.parent == target.session)
-        return [target, *((*own_agents(target), *beside) if options.subagents else ())], found
+        agents = [*own_agents(target), *beside] if options.subagents and not target.agent else []
+        options.subagents = options.subagents or target.agent != ""  # who names a sub-agent's transcript asks for it
+        return [target, *agents], found
     directory = cc.project_directory(options.project)
     barred = tuple(cc.session_id(name) for name in (*options.exclude, cc.own_session()) if name)
     trees: tuple[Optional[str], ...] = (None,) if options.all_projects else (directory, *cc.worktrees(directory))
@@ -1242,16 +1169,11 @@ def find_targets(options: argparse.Namespace) -> tuple[list[Target], Optional[cc
 
 def folder_targets(folder: str, tree: Optional[str], subagents: bool) -> Iterator[Target]:
     """The transcripts of one project folder that belong to directory `tree`."""
-    for path in cc.session_files([folder]):
-        side = sidechain_card(path)
-        if not fits(path, tree):
-            continue
-        if side is None:
-            yield Target(path)
-            yield from own_agents(Target(path)) if subagents else ()
-        elif subagents:
-            yield Target(path, side, Target(path).session)
-    yield from (agent for agent in agents_in(folder) if fits(agent.path, tree)) if subagents else ()
+    beside = agents_in(folder) if subagents else ()
+    for target in itertools.chain(map(target_at, cc.session_files([folder])), beside):
+        if (subagents or not target.agent) and fits(target.path, tree):
+            yield target
+            yield from own_agents(target) if subagents and not target.agent else ()
 
 
 def fits(path: str, tree: Optional[str]) -> bool:
@@ -1259,7 +1181,7 @@ def fits(path: str, tree: Optional[str]) -> bool:
     if tree is None:
         return True
     named_so = os.path.basename(os.path.dirname(path)) == cc.folder_name(tree)
-    if named_so and (first := FIRST_CWD.search(head_of(path))):
+    if named_so and (first := re.search(FIRST_CWD, head_of(path))):
         own, seen = (os.path.normcase(cc.normalized(place)) for place in (os.path.realpath(tree), cc.parse_string(first[1])))
         if f"{seen}{os.sep}".startswith(own.rstrip(os.sep) + os.sep):
             return True
@@ -1275,29 +1197,25 @@ def head_of(path: str) -> bytes:
     return b""
 
 
-def sidechain_card(path: str) -> Optional[str]:
-    """The parent's id of a transcript that is all a sub-agent's, None of a session."""
-    first = CHAIN_SIDE.search(head_of(path))
-    if not first or first[1] == b"false":
-        return None
-    card = cc.read_card(path)
-    return first_session(path) if card and card.sidechain else None
+def target_at(path: str) -> Target:
+    """A transcript that does not lie where sub-agents' do, but may be all of one."""
+    side = re.search(CHAIN_SIDE, head_of(path))
+    card = cc.read_card(path) if side and side[1] == b"true" else None
+    return agent_target(path) if card and card.sidechain else Target(path)
 
 
-def first_session(path: str) -> str:
-    """The session that a sub-agent's records name, empty where none does."""
+def agent_target(path: str, parent: str = "") -> Target:
+    """A sub-agent's transcript; without a `parent` the session that its records name is it."""
     named = (cc.string(fields.get("sessionId")) for line in head_of(path).split(b"\n") for fields in cc.parse_line(line).objects)
-    return next(filter(None, named), "")
+    return Target(path, parent or next(filter(None, named), ""), os.path.splitext(os.path.basename(path))[0])
 
 
 def agents_in(folder: str, parent: str = "") -> Iterator[Target]:
     """The sub-agents' transcripts in a folder, and of one `parent` in those below; without it those that old clients put beside sessions."""
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(folders) if parent else []
-        for name in sorted(names):
-            if name.startswith("agent-") and name.endswith(".jsonl"):
-                path = os.path.join(place, name)
-                yield Target(path, parent or first_session(path), name[: -len(".jsonl")])
+        agents = [name for name in sorted(names) if name.startswith("agent-") and name.endswith(".jsonl")]
+        yield from (agent_target(os.path.join(place, name), parent) for name in agents)
 
 
 def own_agents(target: Target) -> Iterator[Target]:
@@ -1387,8 +1305,7 @@ def that_fit(pieces: Iterable[str], room: int) -> Iterator[str]:
 
 def result(n: int, hit: Hit, search: Search, tally: Tally, report: Report) -> Callable[[int], str]:
     """A hit as an element whose text is cut at the cap."""
-    hit = hit if hit.at >= 0 else hit.windowed(search.matcher)  # of the history
-    also = [session for session in tally.seen.get(hit.keys[0], []) if session != hit.target.session]
+    also = [session for session in tally.sessions_of(hit) if session != hit.target.session]
     given = {
         "n": n,
         "type": hit.item.kind,
@@ -1422,7 +1339,7 @@ def next_steps(options: argparse.Namespace, report: Report, tally: Tally, shown:
     """Elements that say how to go on."""
     first = next((hit for hit in tally.hits[:shown] if hit.turn), None)
     steps = report.command("read-on", {}, [*naming(options, first.target.session), "--turn", str(first.turn)]) if first else ""
-    left = len(tally.seen) - shown
+    left = tally.matched - shown
     if left:
         given = ("type", "only", "since", "until", "subagents", "case_sensitive", "history")
         more = ["--limit", str(min(max(shown * 4, 20), 100)), "--truncate", "200", "--max-chars", "28000"]
@@ -1435,42 +1352,24 @@ def next_steps(options: argparse.Namespace, report: Report, tally: Tally, shown:
 def search_report(options: argparse.Namespace) -> str:
     """The answer to a search. Raises Unfinished where a pattern ran away, with what was found."""
     targets, named = find_targets(options)
-    watch = Stopwatch(options.timeout)
-    search = search_of(options, watch)
+    search = Search(options)
     tally = search_targets(targets, search)
     if options.history and not tally.stopped:
         try:
             search_history(options, search, tally, {target.session.lower() for target in targets if not target.agent})
         except TimeoutError:
             tally.stopped = True
-    watch.stop()
-    tally.trim()
+    if search.watch.rung_in:
+        search.watch.set_alarm(0)
+    tally.complete(search.matcher)
     report = lay_out_search(options, search, tally, targets, named)
     if tally.stopped:
         raise cc.Unfinished(
-            f"the pattern ran away and was stopped after {options.timeout:g} s with {len(tally.seen)} hits so far; "
+            f"the pattern ran away and was stopped after {options.timeout:g} s with {tally.matched} hits so far; "
             "use a plainer one, words, or a larger --timeout",
             report,
         )
     return report
-
-
-def search_of(options: argparse.Namespace, watch: Stopwatch) -> Search:
-    """What the command line looks for."""
-    import warnings
-
-    text, sensitive = options.query, options.case_sensitive
-    matcher: Matcher
-    if options.mode == "keyword":
-        matcher = Words(text, sensitive)
-    else:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # re's, of sets like [[:alpha:]]: the client pastes standard error into the prompt
-            matcher = (Pattern if options.mode == "regexp" else Glob)(text, sensitive, watch)
-    kinds = frozenset(options.type.split(",")) if options.type else frozenset(KINDS) - {"thinking"}
-    states = frozenset(options.only.split(",")) if options.only else frozenset(STATES)
-    states -= frozenset() if options.subagents else {"subagent"}
-    return Search(matcher, Sieve(matcher.literals), kinds, states, options.since_time, options.until_time, options.limit or DEFAULT_LIMIT)
 
 
 def lay_out_search(options: argparse.Namespace, search: Search, tally: Tally, targets: list[Target], named: Optional[cc.Found]) -> str:
@@ -1481,7 +1380,7 @@ def lay_out_search(options: argparse.Namespace, search: Search, tally: Tally, ta
         "query": cc.shortened(options.query, 200),
         "sessions": tally.sessions,
         "bytes": tally.bytes,
-        "matched": len(tally.seen),
+        "matched": tally.matched,
         "showing": search.keep,
         "unreadable": tally.unreadable or None,
         "stopped": "timeout" if tally.stopped else None,
@@ -1490,7 +1389,7 @@ def lay_out_search(options: argparse.Namespace, search: Search, tally: Tally, ta
     if named and (named.note or named.others):
         note = f"{named.note}; also fits: {'; '.join(named.others)}" if named.others else named.note
         body = report.element("target", {}, report.quote.line(note, 500))
-    body += "" if tally.seen else no_hit(options, search, report, targets, named is not None)
+    body += "" if tally.rows else no_hit(options, search, report, targets, named is not None)
 
     def room(shown: int) -> int:
         rest = cc.utf16_length(report.root(given, body + next_steps(options, report, tally, shown)))
@@ -1513,14 +1412,15 @@ def search_history(options: argparse.Namespace, search: Search, tally: Tally, se
     directory = "" if options.all_projects else cc.project_directory(options.project)
     passed_over = {*searched, *filter(None, [cc.own_session()])}  # old clients' entries name no session
     for at, typed in enumerate(cc.prompt_history()):
-        if typed.session in passed_over or OWN_PROMPT.match(typed.text) or (directory and typed.project != directory):
+        if typed.session in passed_over or re.match(OWN_PROMPT, typed.text) or (directory and typed.project != directory):
             continue
         stamp = datetime.fromtimestamp(typed.time, timezone.utc).isoformat() if 0 < typed.time < 1e11 else ""
         said = "\n".join(filter(None, (typed.text, typed.pasted)))
-        match = search.matcher.match_in(said) if search.in_time(stamp[:19]) else None
+        match = search.matcher.match(said) if search.in_time(stamp[:19]) else None
         if match:  # what was typed twice in a session counts once
-            place = (at, f"{typed.session} {said}")
-            tally.add(hit_of(Target("", typed.session), place, stamp, Item("user", said), match, True)._replace(state="history"))
+            hit = Hit(Target("", typed.session), (at, f"{typed.session} {said}"), stamp, Item("user", said), match)
+            hit.state = "history"
+            tally.add(hit)
 
 
 # --------------------------------------------------------------------------------------------------------------- no hit
@@ -1589,7 +1489,7 @@ def similar_words(path: str, wanted: list[str]) -> set[str]:
     with suppress(OSError), open(path, "rb") as file:
         file.seek(max(os.path.getsize(path) - CLOSE_BYTES, 0))
         for line in file.readlines():
-            for fields in () if is_bulk(line, 0, len(line)) else cc.parse_line(line).objects:
+            for fields in () if is_bulk(line) else cc.parse_line(line).objects:
                 for text in leaves([fields.get("message"), fields.get("toolUseResult")]):
                     found.update(re.findall(r"[a-z]{3,}", text.lower()))
     return {word for word in found if any(half in word for half in halves)}
@@ -1607,7 +1507,7 @@ def turn_report(options: argparse.Namespace) -> str:
     if not named:
         raise cc.Refusal("--turn needs a session: add --chat with its id or title (--list shows them)")
     target, (first, last) = targets[0], options.turn
-    reader, report = Reader(target, False), Report(options)
+    reader, report = Reader(target), Report(options)
     exchanges = exchanges_between(reader, first, last)
     sections = turn_sections(reader, exchanges, report)
     turns, most = f"{first}-{last}", reader.conversation.exchanges[-1].n
@@ -1643,7 +1543,7 @@ def turn_sections(reader: Reader, exchanges: list[cc.Exchange], report: Report) 
     for record in cc.merged(reader.conversation.happened, reader.transcript.loose):
         n = reader.turns.get(key_of(record), 0)
         if n in items:
-            items[n] += reader.items(record)
+            items[n] += (item for item in reader.items(record) if item.kind in RANKS)
     return [turn_section(exchange, items[exchange.n], reader.state(exchange.record), report) for exchange in exchanges]
 
 
@@ -1670,7 +1570,7 @@ def list_report(options: argparse.Namespace) -> str:
     paths = [named.path] if named else [target.path for target in targets if not target.agent]
     cards: Iterable[cc.Card] = newest_first(paths)
     if options.since or options.until:
-        cards = [card for card in cards if (options.since_time or 0.0) <= card.time <= (options.until_time or sys.maxsize)]
+        cards = [card for card in cards if options.since_time <= card.time <= options.until_time]
         paths = [card.path for card in cards]
     report = Report(options)
     given: dict[str, object] = {"mode": "list", "sessions": len(paths), "bytes": sum(map(size_of, paths)), "showing": len(paths)}
@@ -1850,7 +1750,7 @@ def settle(parser: cc.Parser, options: argparse.Namespace) -> argparse.Namespace
     for name in ("since", "until"):
         text = getattr(options, name)
         try:
-            setattr(options, f"{name}_time", moment(text, name == "until") if text else None)
+            setattr(options, f"{name}_time", moment(text, name == "until") if text else EVER[name == "until"])
         except (ValueError, OverflowError):
             parser.error(f"--{name} {text} is no time; write 2026-05-01, 2026-05-01T10:00, 3d or 12h")
     return options
