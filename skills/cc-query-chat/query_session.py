@@ -530,8 +530,6 @@ Offsets = Optional[set[int]]  # of the lines that may match; None: of all, since
 
 def passing_offsets(path: str, sieve: Sieve, start: int, end: int) -> Offsets:
     """The lines between two places that may match. Raises OSError."""
-    if sieve.blind:
-        return None
     found: set[int] = set()
     tested = passed = 0
     for _, size, passing in scan(path, sieve, start, end):
@@ -540,14 +538,6 @@ def passing_offsets(path: str, sieve: Sieve, start: int, end: int) -> Offsets:
         if tested > DENSE_BYTES and passed > tested * DENSE_SHARE:
             return None
     return found
-
-
-def first_passing(path: str, sieve: Sieve, end: int) -> tuple[Offsets, int]:
-    """The lines that may match in the first chunk that holds any, and where that ends; none and `end` where there is no such chunk.
-    Raises OSError."""
-    if sieve.blind:
-        return None, end
-    return next(((set(passing), tested) for tested, _, passing in scan(path, sieve, 0, end) if passing), (set(), end))
 
 
 def next_line(path: str, place: int) -> int:
@@ -672,14 +662,12 @@ def fullest(texts: Iterable[str]) -> str:
 
 
 class Reader:
-    """One transcript opened for its items: what became of each record, in which turn it stands, which call a result answers.
-    Of one that is read from a place on, `start`, some results are left open: those that take a look before it."""
+    """One transcript opened for its items: what became of each record, in which turn it stands, which call a result answers."""
 
-    def __init__(self, target: Target, start: int = 0) -> None:
-        self.target, self.start = target, start
-        self.transcript = cc.read_transcript(target.path, False, start)
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.transcript = cc.read_transcript(target.path, False)
         self.by_uuid = {record.uuid: record for record in self.transcript.records}
-        self.unsure = False  # whether an item takes a look before `start`
 
     @cached_property
     def conversation(self) -> cc.Conversation:
@@ -719,10 +707,10 @@ class Reader:
             return "subagent"
         return self.states.get(record.uuid, "abandoned") if record.uuid and self.conversation.happened else "live"
 
-    def records(self, offsets: Offsets, end: int = sys.maxsize) -> Iterator[cc.Record]:
-        """The records of the lines at these offsets, or of all before `end`, in file order."""
+    def records(self, offsets: Offsets) -> list[cc.Record]:
+        """The records of the lines at these offsets, in file order."""
         every = cc.merged(self.transcript.records, self.transcript.loose)
-        return (record for record in every if (record.offset < end if offsets is None else record.offset in offsets))
+        return [record for record in every if offsets is None or record.offset in offsets]
 
     def items(self, record: cc.Record) -> Iterator[Item]:
         """What one record holds."""
@@ -769,7 +757,7 @@ class Reader:
     def harness_items(self, record: cc.Record, text: str) -> Iterator[Item]:
         """The output of a person's own command, and the late result of a call in the background."""
         if text.startswith("<bash-std"):
-            parent = self.look_up(record)
+            parent = self.by_uuid.get(record.parent or "")
             asked = cc.prompt_of(parent) if parent else None
             output = cc.shell_output(text)
             if not re.match(OWN_REPORT, output):
@@ -802,18 +790,10 @@ class Reader:
                 return file.read()
         return ""
 
-    def look_up(self, record: cc.Record) -> Optional[cc.Record]:
-        """The record's parent, None where it is not there."""
-        parent = self.by_uuid.get(record.parent or "")
-        self.unsure |= parent is None and self.start > 0
-        return parent
-
     def call(self, record: cc.Record, identifier: str) -> Optional[cc.Call]:
         """The call with this id, mostly in the record's parent."""
-        parent = self.look_up(record)
-        found = next((call for call in (parent.calls() if parent else ()) if call.id == identifier), None) or self.calls.get(identifier)
-        self.unsure |= found is None and self.start > 0
-        return found
+        parent = self.by_uuid.get(record.parent or "")
+        return next((call for call in (parent.calls() if parent else ()) if call.id == identifier), None) or self.calls.get(identifier)
 
 
 def file_label(call: cc.Call) -> str:
@@ -925,10 +905,10 @@ class Hit:
         self.item = self.item._replace(text=text[first:last])
         self.at, self.before, self.after = at - first, first, len(text) - last
 
-    def locate(self, reader: Reader, record: Optional[cc.Record]) -> None:
-        """Note where it stands in its session; None stands for what was written since that was read."""
-        self.state, self.title = reader.state(record) if record else "live", reader.title
-        self.turn = reader.turns.get(key_of(record)) if record and self.state != "subagent" else None
+    def locate(self, reader: Reader, record: cc.Record) -> None:
+        """Note where it stands in its session."""
+        self.state, self.title = reader.state(record), reader.title
+        self.turn = reader.turns.get(key_of(record)) if self.state != "subagent" else None
 
 
 class Tally:
@@ -940,7 +920,6 @@ class Tally:
         self.rows: dict[tuple[int, int, str], int] = {}  # by the hits' keys
         self.twins: dict[int, tuple[int, str]] = {}  # text at its time -> row and session
         self.worst: Optional[tuple[Any, ...]] = None  # the rank of the last of the best, once there are enough
-        self.left_over: set[int] = set()  # offsets of lines that only the whole file explains
         self.stopped = False
 
     @property
@@ -983,7 +962,7 @@ class Tally:
         for hit in fresh:
             hit.cut_window(matcher)
             if reader:
-                hit.locate(reader, records.get(hit.place))
+                hit.locate(reader, records[hit.place])
 
     def merge(self, other: Tally) -> None:
         """Take over what another process found."""
@@ -992,15 +971,24 @@ class Tally:
         for key in other.rows:
             self.count(key)
         self.hits += other.hits
-        self.left_over |= other.left_over
         self.trim()
 
 
 def search_target(target: Target, search: Search, tally: Tally) -> None:
     """Search one transcript. A file that cannot be read is counted."""
+    offsets: Offsets = None
+    reader: Optional[Reader] = None
     try:
         size = os.path.getsize(target.path)
-        (search_in_two if search.split and size >= SPLIT_BYTES else search_alone)(target, search, tally, size)
+        two = search.split and size >= SPLIT_BYTES
+        if not search.sieve.blind:
+            offsets, reader = tested_in_two(target, search, size) if two else (passing_offsets(target.path, search.sieve, 0, size), None)
+        if tally.read > COLLECT_BYTES:  # records and results point at each other, and nothing else frees circles here
+            tally.read = 0
+            gc.collect()
+        if offsets != set():
+            match_target(reader or Reader(target), offsets, search, tally, two and offsets is None)
+            tally.read += size
     except (OSError, cc.Refusal):
         tally.unreadable += 1
     else:
@@ -1008,61 +996,28 @@ def search_target(target: Target, search: Search, tally: Tally) -> None:
         tally.sessions += not target.agent
 
 
-def search_alone(target: Target, search: Search, tally: Tally, size: int) -> None:
-    """Search a transcript in this process. Raises OSError, or Refusal where it cannot be opened."""
-    offsets = passing_offsets(target.path, search.sieve, 0, size)
-    if offsets == set():
-        return
-    if tally.read > COLLECT_BYTES:  # records and results point at each other, and nothing else frees circles here
-        tally.read = 0
-        gc.collect()
-    reader = Reader(target)
-    with reader.transcript.file:
-        match_records(reader, reader.records(offsets), search, tally)
-        tally.complete(search.matcher, reader)
-    tally.read += size
+def tested_in_two(target: Target, search: Search, size: int) -> tuple[Offsets, Optional[Reader]]:
+    """The lines of a large transcript that may match, and the reader where it was needed early. Raises OSError, or Refusal.
 
-
-def search_in_two(target: Target, search: Search, tally: Tally, size: int) -> None:
-    """Search a large transcript in two processes. Raises OSError, or Refusal where it cannot be opened.
-
-    Both test lines until this one meets one that may match: then the conversation is needed, and the other tests on alone. Where
-    nearly all lines may match, the other matches those behind `cut`, and this one has only to say where they stand.
+    Two processes test lines until this one meets one that may match: then the conversation is needed, and the other tests on alone.
     """
-    middle = next_line(target.path, int(size * FIRST_SHARE))
-    cut = size if search.by_state else next_line(target.path, int(size * OWN_SHARE))
+    path, sieve = target.path, search.sieve
+    middle = next_line(path, int(size * FIRST_SHARE))
     reading, writing = (os.fdopen(end, mode, 0) for end, mode in zip(os.pipe(), ("rb", "wb")))  # says from where on to test for this one
-    dense = False  # whether nearly all lines may match
 
-    def test_on() -> Any:
-        nonlocal dense
+    def test_on() -> Offsets:
         writing.close()  # else the other process would wait for itself where this one is gone
-        offsets = passing_offsets(target.path, search.sieve, middle, size)
-        if offsets is not None:
-            offsets = both(offsets, passing_offsets(target.path, search.sieve, int.from_bytes(reading.read(8), "big"), middle))
-        dense = offsets is None
-        return offsets
+        late = passing_offsets(path, sieve, middle, size)
+        return None if late is None else both(late, passing_offsets(path, sieve, int.from_bytes(reading.read(8), "big"), middle))
 
-    def match_on() -> Any:
-        return search_end(target, search, cut) if dense else None
-
-    with reading, writing, cc.second_process([test_on, match_on]) as answers:
-        early, tested = first_passing(target.path, search.sieve, middle)
+    with reading, writing, cc.second_process([test_on]) as answers:
+        early, tested = next(((set(passing), tested) for tested, _, passing in scan(path, sieve, 0, middle) if passing), (set(), middle))
         writing.write(tested.to_bytes(8, "big"))
         writing.close()
-        offsets: Offsets = early or next(answers)
-        if offsets == set():
-            return
-        reader = Reader(target)
-        with reader.transcript.file:
+        reader = Reader(target) if early else None
+        if reader:
             reader.conversation = cc.read_conversation(reader.transcript)  # while the other process works
-            offsets = both(early, next(answers)) if early else offsets
-            dense = offsets is None
-            match_records(reader, reader.records(offsets, cut), search, tally)
-            if dense:
-                tally.merge(next(answers))
-                match_records(reader, reader.records(tally.left_over), search, tally)
-            tally.complete(search.matcher, reader)
+        return both(early, next(answers)), reader
 
 
 def both(one: Offsets, other: Offsets) -> Offsets:
@@ -1070,32 +1025,31 @@ def both(one: Offsets, other: Offsets) -> Offsets:
     return None if one is None or other is None else one | other
 
 
-def search_end(target: Target, search: Search, start: int) -> Tally:
-    """What the lines from a place on hold; where the hits stand is left open, and so is what takes a look before that place."""
-    tally = Tally(search.keep)
-    reader = Reader(target, start)
+def match_target(reader: Reader, offsets: Offsets, search: Search, tally: Tally, two: bool) -> None:
+    """Match the items of the lines at these offsets, in `two` processes where that pays."""
     with reader.transcript.file:
-        match_records(reader, reader.records(None), search, tally)
-    tally.trim()
-    return tally
+        records = reader.records(offsets)
+        half = int(len(records) * OWN_SHARE) if two and not search.by_state else len(records)
+        rest = [lambda: match_records(reader, records[half:], search, Tally(search.keep))] if records[half:] else []
+        with cc.second_process(rest) as answers:
+            match_records(reader, records[:half], search, tally)
+            for other in answers:
+                tally.merge(other)
+        tally.complete(search.matcher, reader)
 
 
-def match_records(reader: Reader, records: Iterable[cc.Record], search: Search, tally: Tally) -> None:
+def match_records(reader: Reader, records: list[cc.Record], search: Search, tally: Tally) -> Tally:
     """Match the items of these records; a pattern that runs away ends it, with what was found."""
     target, matcher = reader.target, search.matcher
     try:
         for record in records:
-            if not search.takes(reader, record):
-                continue
-            reader.unsure = False
-            for item in reader.items(record):
-                if reader.unsure:
-                    tally.left_over.add(record.offset)
-                    break
+            for item in reader.items(record) if search.takes(reader, record) else ():
                 if item.kind in search.kinds and (match := matcher.match(item.text)):
                     tally.add(Hit(target, (record.offset, record.uuid), record.timestamp, item, match))
     except TimeoutError:
         tally.stopped = True
+    tally.trim()
+    return tally
 
 
 def search_targets(targets: list[Target], search: Search) -> Tally:
