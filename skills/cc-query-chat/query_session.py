@@ -850,9 +850,10 @@ def matcher_of(options: argparse.Namespace, watch: Stopwatch) -> Words | Pattern
 
 
 class Search:
-    """What is looked for, and which items count. Raises Refusal where there is nothing to look for."""
+    """What is looked for, in which transcripts, and which items count. Raises Refusal where there is nothing to look for."""
 
     def __init__(self, options: argparse.Namespace) -> None:
+        self.options, (self.targets, self.named) = options, find_targets(options)
         self.watch = Stopwatch(options.timeout)
         self.matcher = matcher_of(options, self.watch)
         self.sieve = Sieve(self.matcher.literals)
@@ -861,7 +862,7 @@ class Search:
         self.states = [state for state in states if options.subagents or state != "subagent"]
         self.since, self.until = options.since_time, options.until_time
         self.keep = options.limit or DEFAULT_LIMIT  # the best hits
-        self.split = False  # whether a large transcript may be searched in two processes
+        self.split = cc.can_split()  # whether a large transcript may be searched in two processes
         self.by_state = not {"live", "compacted", "abandoned"}.issubset(states)  # it matters what became of a record: that takes the conversation
 
     def in_time(self, timestamp: str) -> bool:
@@ -1052,13 +1053,14 @@ def match_records(reader: Reader, records: list[cc.Record], search: Search, tall
     return tally
 
 
-def search_targets(targets: list[Target], search: Search) -> Tally:
-    """Search them all, in two processes where that pays."""
+def search_targets(search: Search) -> Tally:
+    """Search all transcripts, in two processes where that pays: halves of them, or each one in two."""
+    targets = search.targets
     sizes = {target.path: size_of(target.path) for target in targets}
     visible = len(targets) > 1 and sys.stderr is not None and sys.stderr.isatty()
-    if len(targets) < 2 or sum(sizes.values()) < SPLIT_BYTES or not cc.can_split():
-        search.split = cc.can_split()
+    if len(targets) < 2 or sum(sizes.values()) < SPLIT_BYTES or not search.split:
         return search_in_turn(targets, search, visible)
+    search.split = False
     halves: tuple[list[Target], list[Target]] = ([], [])
     weights = [0, 0]
     for target in sorted(targets, key=lambda target: -sizes[target.path]):
@@ -1212,7 +1214,7 @@ class Report:
     """What the reports of a search, of turns and of sessions have in common."""
 
     def __init__(self, options: argparse.Namespace) -> None:
-        self.quote = cc.Quoter(options.show_secrets)
+        self.options, self.quote = options, cc.Quoter(options.show_secrets)
         late = LATE_OPTION if options.args_stdin and re.search(OPTION_LIKE, options.query) else ""
         self.head = self.element("notice", {}, self.quote.text(NOTICE + cc.lowered_bound(options) + late))
 
@@ -1224,6 +1226,10 @@ class Report:
         """The whole report."""
         return self.element(ROOT, given, f"\n{self.head}{body}")
 
+    def room(self, given: dict[str, object], body: str) -> int:
+        """Units that are left beside this much of the report."""
+        return int(self.options.max_chars) - cc.utf16_length(self.root(given, body))
+
     def command(self, name: str, given: dict[str, object], words: list[str]) -> str:
         """An element that holds the call of this script to go on with, spelled as the skill's rule lets it run, unless that is too long."""
         import shlex  # where something was left out
@@ -1232,20 +1238,20 @@ class Report:
         fits = cc.utf16_length(command) <= COMMAND_UNITS
         return self.element(name, given, self.quote.line(command, COMMAND_UNITS) if fits else "")
 
+    def turns_of(self, session: str, n: int) -> list[str]:
+        """The words that ask for an exchange of a session: its id, or the file that was given."""
+        named = ["--file", os.path.abspath(self.options.file)] if self.options.file else ["--chat", session]
+        return [*named, "--turn", str(n)]
 
-def naming(options: argparse.Namespace, session: str) -> list[str]:
-    """The option that names a session again: its id, or the file that was given."""
-    return ["--file", os.path.abspath(options.file)] if options.file else ["--chat", session]
-
-
-def same_again(options: argparse.Namespace, *names: str) -> list[str]:
-    """These options as they were given, and those that name the same sessions, wherever the command is run."""
-    words: list[str] = []
-    for name in (*names, "chat", "id", "title", "file", "project", "latest", "all_projects"):
-        value, option = getattr(options, name), f"--{name.replace('_', '-')}"
-        if value:
-            words += [option] if value is True else [option, os.path.join(cc.current_directory(), value) if name in ("file", "project") else value]
-    return [*words, *(word for session in options.exclude for word in ("--exclude", session))]
+    def same_again(self, *names: str) -> list[str]:
+        """These options as they were given, and those that name the same sessions, wherever the command is run."""
+        words: list[str] = []
+        for name in (*names, "chat", "id", "title", "file", "project", "latest", "all_projects"):
+            value, option = getattr(self.options, name), "--" + name.replace("_", "-")
+            if value:
+                value = os.path.join(cc.current_directory(), value) if name in ("file", "project") else value
+                words += [option] if value is True else [option, value]
+        return [*words, *(word for session in self.options.exclude for word in ("--exclude", session))]
 
 
 def that_fit(pieces: Iterable[str], room: int) -> Iterator[str]:
@@ -1289,34 +1295,28 @@ def fitted(results: list[Callable[[int], str]], longest: int, room: int) -> list
     return list(that_fit(pieces(cc.first_that_fits(caps, room, pieces)), room))
 
 
-def next_steps(options: argparse.Namespace, report: Report, tally: Tally, shown: int) -> str:
+def next_steps(report: Report, tally: Tally, shown: int) -> str:
     """Elements that say how to go on."""
     first = next((hit for hit in tally.hits[:shown] if hit.turn), None)
-    steps = report.command("read-on", {}, [*naming(options, first.target.session), "--turn", str(first.turn)]) if first else ""
-    left = tally.matched - shown
-    if left:
-        given = ("type", "only", "since", "until", "subagents", "case_sensitive", "history")
+    steps = report.command("read-on", {}, report.turns_of(first.target.session, first.turn or 0)) if first else ""
+    if tally.matched > shown:
+        again = report.same_again("type", "only", "since", "until", "subagents", "case_sensitive", "history")
         more = ["--limit", str(min(max(shown * 4, 20), 100)), "--truncate", "200", "--max-chars", "28000"]
-        hint = "narrow it: rarer words, --type, --only, --since, --chat ID"
-        words = [f"--{options.mode}", options.query, *same_again(options, *given), *more]
-        steps += report.command("omitted", {"results": left, "or": hint}, words)
+        given: dict[str, object] = {"results": tally.matched - shown, "or": "narrow it: rarer words, --type, --only, --since, --chat ID"}
+        steps += report.command("omitted", given, [f"--{report.options.mode}", report.options.query, *again, *more])
     return steps
 
 
 def search_report(options: argparse.Namespace) -> str:
     """The answer to a search. Raises Unfinished where a pattern ran away, with what was found."""
-    targets, named = find_targets(options)
     search = Search(options)
-    tally = search_targets(targets, search)
+    tally = search_targets(search)
     if options.history and not tally.stopped:
-        try:
-            search_history(options, search, tally, {target.session.lower() for target in targets if not target.agent})
-        except TimeoutError:
-            tally.stopped = True
+        search_history(search, tally)
     if search.watch.rung_in:
         search.watch.set_alarm(0)
     tally.complete(search.matcher)
-    report = lay_out_search(options, search, tally, targets, named)
+    report = lay_out_search(search, tally)
     if tally.stopped:
         raise cc.Unfinished(
             f"the pattern ran away and was stopped after {options.timeout:g} s with {tally.matched} hits so far; "
@@ -1326,9 +1326,9 @@ def search_report(options: argparse.Namespace) -> str:
     return report
 
 
-def lay_out_search(options: argparse.Namespace, search: Search, tally: Tally, targets: list[Target], named: Optional[cc.Found]) -> str:
+def lay_out_search(search: Search, tally: Tally) -> str:
     """The whole report, never longer than the bound."""
-    report = Report(options)
+    options, named, report = search.options, search.named, Report(search.options)
     given: dict[str, object] = {
         "mode": options.mode,
         "query": cc.shortened(options.query, 200),
@@ -1343,34 +1343,35 @@ def lay_out_search(options: argparse.Namespace, search: Search, tally: Tally, ta
     if named and (named.note or named.others):
         note = f"{named.note}; also fits: {'; '.join(named.others)}" if named.others else named.note
         body = report.element("target", {}, report.quote.line(note, 500))
-    body += "" if tally.rows else no_hit(options, search, report, targets, named is not None)
-
-    def room(shown: int) -> int:
-        rest = cc.utf16_length(report.root(given, body + next_steps(options, report, tally, shown)))
-        return max(int(options.max_chars) - rest - 200, 0)
-
+    body += "" if tally.rows else no_hit(search, report)
     results = [result(n, hit, search, tally, report) for n, hit in enumerate(tally.hits, 1)]
-    shown = fitted(results, options.truncate, room(len(results)))
-    if len(shown) < len(results):  # what says so has to fit as well
-        shown = fitted(results, options.truncate, room(len(shown)))
+    shown = [""] * len(results)
+    for _ in range(2):  # what says that not all fit has to fit as well
+        room = report.room(given, body + next_steps(report, tally, len(shown)))
+        shown = fitted(results, options.truncate, max(room - 200, 0))
     given["showing"] = len(shown)
     body += "".join(shown)
-    whole = report.root(given, body + next_steps(options, report, tally, len(shown)))
-    return whole if cc.utf16_length(whole) <= options.max_chars else report.root(given, body)
+    steps = next_steps(report, tally, len(shown))
+    return report.root(given, body + (steps if report.room(given, body + steps) >= 0 else ""))
 
 
-def search_history(options: argparse.Namespace, search: Search, tally: Tally, searched: set[str]) -> None:
+def search_history(search: Search, tally: Tally) -> None:
     """Search what was typed, as the client's own history keeps it, of sessions whose transcripts were not searched."""
     if "user" not in search.kinds or "history" not in search.states:
         return
-    directory = "" if options.all_projects else cc.project_directory(options.project)
-    passed_over = {*searched, *filter(None, [cc.own_session()])}  # old clients' entries name no session
+    directory = "" if search.options.all_projects else cc.project_directory(search.options.project)
+    passed_over = {target.session.lower() for target in search.targets if not target.agent}
+    passed_over.update(filter(None, [cc.own_session()]))  # old clients' entries name no session
     for at, typed in enumerate(cc.prompt_history()):
         if typed.session in passed_over or re.match(OWN_PROMPT, typed.text) or (directory and typed.project != directory):
             continue
         stamp = datetime.fromtimestamp(typed.time, timezone.utc).isoformat() if 0 < typed.time < 1e11 else ""
         said = "\n".join(filter(None, (typed.text, typed.pasted)))
-        match = search.matcher.match(said) if search.in_time(stamp[:19]) else None
+        try:
+            match = search.matcher.match(said) if search.in_time(stamp[:19]) else None
+        except TimeoutError:
+            tally.stopped = True
+            return
         if match:  # what was typed twice in a session counts once
             hit = Hit(Target("", typed.session), (at, f"{typed.session} {said}"), stamp, Item("user", said), match)
             hit.state = "history"
@@ -1380,8 +1381,9 @@ def search_history(options: argparse.Namespace, search: Search, tally: Tally, se
 # --------------------------------------------------------------------------------------------------------------- no hit
 
 
-def no_hit(options: argparse.Namespace, search: Search, report: Report, targets: list[Target], named: bool) -> str:
+def no_hit(search: Search, report: Report) -> str:
     """What was not searched, and words that do occur."""
+    options, named = search.options, search.named is not None
     missing = [
         ("other projects", "--all-projects", not options.all_projects and not named),
         ("the project's other sessions", "no --chat", named),
@@ -1392,8 +1394,8 @@ def no_hit(options: argparse.Namespace, search: Search, report: Report, targets:
     text = "Nothing found. Not searched: " + ", ".join(f"{what} ({option})" for what, option, left_out in missing if left_out) + "."
     filters = [name for name in ("type", "only", "since", "until", "case_sensitive") if getattr(options, name)]
     text += f" Filters were on (--{', --'.join(filters)}).".replace("_", "-") if filters else ""
-    text += pattern_hint(options) + ("" if targets else f" {nothing_kept(options)}")
-    close = close_words(targets, search) if options.mode == "keyword" else []
+    text += pattern_hint(options) + ("" if search.targets else " " + nothing_kept(options))
+    close = close_words(search) if options.mode == "keyword" else []
     return report.element("no-hit", {"close-words": ", ".join(close)}, report.quote.text(text))
 
 
@@ -1423,10 +1425,10 @@ def nothing_kept(options: argparse.Namespace) -> str:
     return f"No other session of {directory} is kept (looked in {', '.join(looked)}){hint}."
 
 
-def close_words(targets: list[Target], search: Search) -> list[str]:
+def close_words(search: Search) -> list[str]:
     """Words of the newest sessions that come close to those that nowhere occur, at most five."""
     wanted = [word for word in search.matcher.literals or [] if word.isascii() and word.isalpha() and len(word) > 3]
-    newest = sorted((target.path for target in targets), key=cc.modified, reverse=True)[:CLOSE_FILES]
+    newest = sorted((target.path for target in search.targets), key=cc.modified, reverse=True)[:CLOSE_FILES]
     found = {word for path in newest for word in similar_words(path, wanted)} if wanted else set()
     if not found:
         return []
@@ -1470,11 +1472,11 @@ def turn_report(options: argparse.Namespace) -> str:
     def omitted(items: int, short: list[int], size: int) -> str:
         bound = max(READ_ON_BOUND, size + cc.utf16_length(report.root(given, "")))
         what: dict[str, object] = {"items": items, "exchanges-cut": len(short), "first-in-turn": short[0]}
-        return report.command("omitted", what, [*naming(options, target.session), "--turn", str(short[0]), "--max-chars", str(bound)])
+        return report.command("omitted", what, [*report.turns_of(target.session, short[0]), "--max-chars", str(bound)])
 
     whole = [cc.utf16_length(cc.fit(section, WHOLE_SIZE).xml) for section in sections]
     widest = omitted(sum(one.total for one in sections), [exchange.n for exchange in reversed(exchanges)], max(whole))
-    fitted = cc.lay_out(sections, options.max_chars - cc.utf16_length(report.root(given, widest)))
+    fitted = cc.lay_out(sections, report.room(given, widest))
     short = [at for at, one in enumerate(fitted) if cc.utf16_length(one.xml) < whole[at]]
     items = sum(one.section.total - one.shown for one in fitted)
     rest = omitted(items, [exchanges[at].n for at in short], whole[short[0]]) if short else ""
@@ -1533,9 +1535,9 @@ def list_report(options: argparse.Namespace) -> str:
         return report.root(given, report.element("no-session", {}, report.quote.text(why)))
 
     def omitted(count: int) -> str:
-        return report.command("omitted", {"sessions": count}, ["--list", *same_again(options, "since", "until"), "--max-chars", str(READ_ON_BOUND)])
+        return report.command("omitted", {"sessions": count}, ["--list", *report.same_again("since", "until"), "--max-chars", str(READ_ON_BOUND)])
 
-    room = options.max_chars - cc.utf16_length(report.root(given, omitted(len(paths))))
+    room = report.room(given, omitted(len(paths)))
     lines = (session_line(card, report) for card in itertools.islice(cards, options.limit))
     shown = list(that_fit(lines, room))
     given["showing"] = len(shown)
