@@ -49,7 +49,6 @@ DENSE_BYTES, DENSE_SHARE = 1 << 20, 0.5  # after so much, with such a share pass
 COLLECT_BYTES = 32 << 20  # of transcripts read whole, after which their memory is taken back
 SPLIT_BYTES = 24 << 20  # below it a second process costs more than it saves
 FIRST_SHARE = 0.52  # of a file that is tested in two processes, for this one: the other has to be started
-OWN_SHARE = 0.42  # of a file whose lines all may match, for the process that also has the conversation to read
 TWIN_CHARS = 500  # of a text and its length tell it from another of the same time
 MOST_HITS = 1_000  # of a pattern in one item; more says nothing for the ranking
 CLOSE_BYTES = 1 << 18  # of each file, how much of its end is looked through for words close to one that nowhere occurs
@@ -64,7 +63,6 @@ FILE_TOOLS = frozenset(("Read", "Write", "Edit", "MultiEdit", "NotebookEdit"))
 
 
 ASCII = bytes(range(128))
-MOST_REPLACED = 8  # different letters; for more the whole text is folded sooner
 
 
 @lru_cache(maxsize=4096)
@@ -80,19 +78,19 @@ def fold(text: str, sensitive: bool) -> str:
 
     Most texts hold a few other letters, arrows and dashes among ASCII, which alone are looked at: that takes a third of the time.
     """
+    if sensitive:
+        return unicodedata.normalize("NFC", text)
     if text.isascii():
-        return text if sensitive else text.lower()
+        return text.lower()
     raw = text.encode("utf-8", "surrogatepass")
     others = raw.translate(None, ASCII).decode("utf-8", "surrogatepass")
     folded = {letter: folded_letter(letter) for letter in set(others)}
-    changed = [] if sensitive else [letter for letter, other in folded.items() if other != letter]
-    if len(changed) <= MOST_REPLACED and None not in folded.values() and unicodedata.is_normalized("NFC", others):
-        text = text if sensitive else raw.lower().decode("utf-8", "surrogatepass")
-        for letter in changed:
-            text = text.replace(letter, folded[letter] or "")
-        return text
-    composed = unicodedata.normalize("NFC", text)
-    return composed if sensitive else unicodedata.normalize("NFC", composed.casefold())
+    if None in folded.values() or not unicodedata.is_normalized("NFC", others):
+        return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+    text = raw.lower().decode("utf-8", "surrogatepass")
+    for letter, other in folded.items():
+        text = text if letter == other else text.replace(letter, other or "")
+    return text
 
 
 def unfold(text: str, at: int, sensitive: bool) -> int:
@@ -343,17 +341,18 @@ class Pattern:
         return unfold(text, match.start, self.sensitive or match.spelled)
 
 
+TO_FOLD = r"\\.|\[\^?\]?(?:\\.|[^\]])*\]|[^\x00-\x7f]"  # escapes and sets of a pattern, which stay as they are, and its own letters
+
+
 def fold_pattern(text: str) -> str:
-    """A regular expression that finds in folded text what `text` means: its own letters folded, escapes left alone."""
-    spelled = unicodedata.normalize("NFC", text)
-    if spelled.isascii():
-        return spelled
-    parts, in_set = [], False
-    for part in re.findall(r"\\.|.", spelled, re.S):
-        in_set = part != "]" if in_set else part == "["
-        folded = part if part.isascii() or part.startswith("\\") else fold(part, False)
-        parts.append(part.lower() if in_set and len(folded) > 1 else f"(?:{folded})" if len(folded) > 1 and folded != part else folded)
-    return "".join(parts)
+    """A regular expression that finds in folded text what `text` means: its own letters folded, of those in sets re ignores the case."""
+    return re.sub(TO_FOLD, folded_part, unicodedata.normalize("NFC", text), flags=re.S)
+
+
+def folded_part(found: re.Match[str]) -> str:
+    """One letter, escape or set of a pattern."""
+    folded = found[0] if len(found[0]) > 1 else fold(found[0], False)
+    return f"(?:{folded})" if len(folded) > len(found[0]) else folded
 
 
 def asked_by(text: str, flags: int) -> tuple[Optional[list[str]], int]:
@@ -558,29 +557,26 @@ def saved_passes(line: bytes, path: str, sieve: Sieve) -> bool:
 
 
 def saved_outputs(path: str, text: bytes) -> Iterator[str]:
-    """Paths of the outputs that a text of a transcript says the client saved: beside it, wherever it lies now, or in another project,
-    since a fork's lines name the session they were copied from. Those that are gone are left out."""
+    """Paths of the outputs that a text of a transcript says the client saved. Those that are gone are left out."""
+    return filter(None, (saved_output(path, session.decode(), name.decode()) for session, name in re.findall(SAVED, text)))
+
+
+@lru_cache(maxsize=4096)
+def saved_output(path: str, session: str, name: str) -> Optional[str]:
+    """An output beside its transcript, wherever that lies now, or in another project, since a fork's lines name the session they were
+    copied from; None where it is gone."""
     stem, _ = os.path.splitext(os.path.abspath(path))
     place = os.path.dirname(stem)
     started, _, _ = place.partition(f"{os.sep}subagents")  # of a sub-agent's transcript
-    for session, name in dict.fromkeys(re.findall(SAVED, text)):
-        folder, file = session.decode(), name.decode()
-        saved = saved_in((stem, os.path.join(place, folder), started), file)
-        saved = saved or (saved_elsewhere(folder, file) if cc.UUID.fullmatch(folder) else None)
-        if saved:
-            yield saved
+    return saved_in((stem, os.path.join(place, session), started), name) or (
+        saved_in((os.path.join(folder, session) for folder in cc.all_folders()), name) if cc.UUID.fullmatch(session) else None
+    )
 
 
 def saved_in(folders: Iterable[str], name: str) -> Optional[str]:
     """The output of this name that one of these sessions' folders holds, None where none does."""
     paths = (os.path.join(folder, "tool-results", name) for folder in folders)
     return next((path for path in paths if os.path.isfile(path) and not os.path.islink(path)), None)
-
-
-@lru_cache(maxsize=1024)
-def saved_elsewhere(session: str, name: str) -> Optional[str]:
-    """The same in the folder of another project."""
-    return saved_in((os.path.join(folder, session) for folder in cc.all_folders()), name)
 
 
 # --------------------------------------------------------------------------------------------------------------- items
@@ -881,30 +877,17 @@ class Search:
 
 class Hit:
     """A matching item. `rank` orders hits, the best first; `key` tells it from others: its row, its text at its time (0 where the
-    time is not known), its session.
-
-    What only those that are shown need is added late: state, turn and title; and of the item's whole text the window around the
-    hit, which begins at `at` there, with how much lies `before` and `after` it.
-    """
+    time is not known), its session. Where it stands is added to those that may be shown."""
 
     def __init__(self, target: Target, place: tuple[int, str], timestamp: str, item: Item, match: Match) -> None:
-        self.target, self.place, self.timestamp, self.item, self.match = target, place, timestamp, item, match
+        self.target, self.timestamp, self.item, self.match = target, timestamp, item, match
         offset, uuid = place  # of the record
         age, size = -(cc.seconds(timestamp) or 0.0), len(item.text)
         self.rank = (-match.telling, -match.distinct, -match.hits, age, -size, target.path, offset, item.part)
         text = hash((item.kind, timestamp, size, item.text[:TWIN_CHARS])) if timestamp else 0
         self.key = (hash((uuid or f"{target.path}@{offset}", item.kind, item.part)), text, target.session)
-        self.state, self.title = "", ""
+        self.state, self.title = "history", ""
         self.turn: Optional[int] = None
-        self.at, self.before, self.after = -1, 0, 0
-
-    def cut_window(self, matcher: Words | Pattern) -> None:
-        """Keep of the text what is around the hit."""
-        text = self.item.text
-        at = matcher.middle(text, self.match)
-        first, last = max(at - WINDOW_CHARS, 0), min(at + WINDOW_CHARS, len(text))
-        self.item = self.item._replace(text=text[first:last])
-        self.at, self.before, self.after = at - first, first, len(text) - last
 
     def locate(self, reader: Reader, record: cc.Record) -> None:
         """Note where it stands in its session."""
@@ -938,13 +921,15 @@ class Tally:
         first, there = self.twins.setdefault(text, (row, session)) if text else (row, session)
         self.rows[key] = row if there == session else first
 
-    def add(self, hit: Hit) -> None:
-        """Count a hit, and keep it if it is one of the best."""
+    def add(self, hit: Hit) -> bool:
+        """Count a hit. Returns whether it may be one of the best, and is kept."""
         self.count(hit.key)
-        if self.worst is None or hit.rank < self.worst:
-            self.hits.append(hit)
-            if len(self.hits) > 4 * self.keep + 16:
-                self.trim()
+        if self.worst is not None and hit.rank >= self.worst:
+            return False
+        self.hits.append(hit)
+        if len(self.hits) > 4 * self.keep + 16:
+            self.trim()
+        return True
 
     def trim(self) -> None:
         """Keep the best hits, one of each row."""
@@ -953,17 +938,6 @@ class Tally:
             best.setdefault(self.rows[hit.key], hit)
         self.hits = list(best.values())[: self.keep]
         self.worst = self.hits[-1].rank if len(self.hits) == self.keep else None
-
-    def complete(self, matcher: Words | Pattern, reader: Optional[Reader] = None) -> None:
-        """Keep of the best hits' texts no more than can be shown, and say where those of this session stand."""
-        self.trim()
-        fresh = [hit for hit in self.hits if hit.at < 0]
-        wanted = reader.records({hit.place[0] for hit in fresh}) if reader and fresh else ()
-        records = {(record.offset, record.uuid): record for record in wanted}
-        for hit in fresh:
-            hit.cut_window(matcher)
-            if reader:
-                hit.locate(reader, records[hit.place])
 
     def merge(self, other: Tally) -> None:
         """Take over what another process found."""
@@ -1030,13 +1004,12 @@ def match_target(reader: Reader, offsets: Offsets, search: Search, tally: Tally,
     """Match the items of the lines at these offsets, in `two` processes where that pays."""
     with reader.transcript.file:
         records = reader.records(offsets)
-        half = int(len(records) * OWN_SHARE) if two and not search.by_state else len(records)
+        half = len(records) // 2 if two else len(records)
         rest = [lambda: match_records(reader, records[half:], search, Tally(search.keep))] if records[half:] else []
         with cc.second_process(rest) as answers:
             match_records(reader, records[:half], search, tally)
             for other in answers:
                 tally.merge(other)
-        tally.complete(search.matcher, reader)
 
 
 def match_records(reader: Reader, records: list[cc.Record], search: Search, tally: Tally) -> Tally:
@@ -1046,7 +1019,9 @@ def match_records(reader: Reader, records: list[cc.Record], search: Search, tall
         for record in records:
             for item in reader.items(record) if search.takes(reader, record) else ():
                 if item.kind in search.kinds and (match := matcher.match(item.text)):
-                    tally.add(Hit(target, (record.offset, record.uuid), record.timestamp, item, match))
+                    hit = Hit(target, (record.offset, record.uuid), record.timestamp, item, match)
+                    if tally.add(hit):
+                        hit.locate(reader, record)
     except TimeoutError:
         tally.stopped = True
     tally.trim()
@@ -1137,10 +1112,9 @@ def fits(path: str, tree: Optional[str]) -> bool:
     if tree is None:
         return True
     named_so = os.path.basename(os.path.dirname(path)) == cc.folder_name(tree)
-    if named_so and (first := re.search(FIRST_CWD, head_of(path))):
-        own, seen = (os.path.normcase(cc.normalized(place)) for place in (os.path.realpath(tree), cc.parse_string(first[1])))
-        if f"{seen}{os.sep}".startswith(own.rstrip(os.sep) + os.sep):
-            return True
+    first = re.search(FIRST_CWD, head_of(path)) if named_so else None
+    if first and (cc.parse_string(first[1]) + os.sep).startswith(os.path.realpath(tree).rstrip(os.sep) + os.sep):
+        return True
     card = cc.read_card(path)
     return named_so if card is None else cc.belongs(card, tree)  # what cannot be read is counted, not passed over
 
@@ -1195,16 +1169,19 @@ def around(text: str, at: int, limit: int) -> tuple[int, int]:
     return start, start + len(cc.within(text[start:], limit))
 
 
-def snippet(hit: Hit, quote: cc.Quoter) -> Callable[[int], str]:
+def snippet(hit: Hit, matcher: Words | Pattern, quote: cc.Quoter) -> Callable[[int], str]:
     """The text around a hit, masked before it is cut at the cap, in its own spelling, with what was left out on both sides."""
-    plain = quote.plain(hit.item.text)
-    at = min(len(quote.plain(hit.item.text[: hit.at])), len(plain))
+    text = hit.item.text
+    middle = matcher.middle(text, hit.match)
+    first, last = max(middle - WINDOW_CHARS, 0), min(middle + WINDOW_CHARS, len(text))
+    plain = quote.plain(text[first:last])
+    at = min(len(quote.plain(text[first:middle])), len(plain))
 
     def within(limit: int) -> str:
-        if not hit.before and not hit.after and cc.utf16_length(plain) <= limit:
+        if last - first == len(text) and cc.utf16_length(plain) <= limit:
             return plain
         start, end = around(plain, at, max(limit - 2 * len("[… 000,000,000 characters] "), SMALLEST_SNIPPET // 2))
-        before, after = hit.before + start, hit.after + len(plain) - end
+        before, after = first + start, len(text) - last + len(plain) - end
         return (f"[… {before:,} characters] " if before else "") + plain[start:end] + (f" [{after:,} characters …]" if after else "")
 
     return within
@@ -1279,7 +1256,7 @@ def result(n: int, hit: Hit, search: Search, tally: Tally, report: Report) -> Ca
         "score": search.matcher.score(hit.match),
     }
     label = cc.element("label", "", report.quote.line(hit.item.label, LABEL_CHARS)) if hit.item.label else ""
-    head, shown = report.quote.attributes(given), snippet(hit, report.quote)
+    head, shown = report.quote.attributes(given), snippet(hit, search.matcher, report.quote)
     return lambda cap: cc.element("result", head, label + cc.element("match", "", shown(cap).translate(cc.XML_ESCAPES))) + "\n"
 
 
@@ -1315,7 +1292,7 @@ def search_report(options: argparse.Namespace) -> str:
         search_history(search, tally)
     if search.watch.rung_in:
         search.watch.set_alarm(0)
-    tally.complete(search.matcher)
+    tally.trim()
     report = lay_out_search(search, tally)
     if tally.stopped:
         raise cc.Unfinished(
@@ -1373,9 +1350,7 @@ def search_history(search: Search, tally: Tally) -> None:
             tally.stopped = True
             return
         if match:  # what was typed twice in a session counts once
-            hit = Hit(Target("", typed.session), (at, f"{typed.session} {said}"), stamp, Item("user", said), match)
-            hit.state = "history"
-            tally.add(hit)
+            tally.add(Hit(Target("", typed.session), (at, f"{typed.session} {said}"), stamp, Item("user", said), match))
 
 
 # --------------------------------------------------------------------------------------------------------------- no hit
