@@ -1029,21 +1029,16 @@ def match_records(reader: Reader, records: list[cc.Record], search: Search, tall
 
 
 def search_targets(search: Search) -> Tally:
-    """Search all transcripts, in two processes where that pays: halves of them, or each one in two."""
-    targets = search.targets
-    sizes = {target.path: size_of(target.path) for target in targets}
-    visible = len(targets) > 1 and sys.stderr is not None and sys.stderr.isatty()
-    if len(targets) < 2 or sum(sizes.values()) < SPLIT_BYTES or not search.split:
-        return search_in_turn(targets, search, visible)
+    """Search all transcripts, in two processes where that pays: the largest that make half of the bytes and the others, or each one in two."""
+    sizes = {target: size_of(target.path) for target in search.targets}
+    total, visible = sum(sizes.values()), len(sizes) > 1 and sys.stderr is not None and sys.stderr.isatty()
+    if len(sizes) < 2 or total < SPLIT_BYTES or not search.split:
+        return search_in_turn(search.targets, search, visible)
     search.split = False
-    halves: tuple[list[Target], list[Target]] = ([], [])
-    weights = [0, 0]
-    for target in sorted(targets, key=lambda target: -sizes[target.path]):
-        lighter = int(weights[1] < weights[0])
-        halves[lighter].append(target)
-        weights[lighter] += sizes[target.path]
-    with cc.second_process([lambda: search_in_turn(halves[1], search, False)]) as answers:
-        tally = search_in_turn(halves[0], search, visible)
+    targets = sorted(sizes, key=sizes.__getitem__, reverse=True)
+    half = sum(before < total / 2 for before in itertools.accumulate(map(sizes.__getitem__, targets), initial=0))
+    with cc.second_process([lambda: search_in_turn(targets[half:], search, False)]) as answers:
+        tally = search_in_turn(targets[:half], search, visible)
         tally.merge(next(answers))
     return tally
 
