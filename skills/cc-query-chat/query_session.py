@@ -501,27 +501,51 @@ def spellings_of(letter: str) -> tuple[int, ...]:
     return tuple({other for codes in ranges for other in codes if not 0xD800 <= other <= 0xDFFF and letter in fold(chr(other), False)})
 
 
-def is_bulk(line: bytes) -> bool:
-    """Whether a line is a whole record that holds no item: the client's copies of requests, and bookkeeping."""
-    if line.startswith(cc.SIDE_START):
-        return cc.is_idle(line)
-    head = cc.CHAIN_HEAD.match(line, 0, cc.TAIL_BYTES)
+def is_bulk(data: bytes, start: int, end: int) -> bool:
+    """Whether a line of `data` is a whole record that holds no item: the client's copies of requests, and bookkeeping."""
+    if data.startswith(cc.SIDE_START, start):
+        return cc.is_idle(data, start, end)
+    head = cc.CHAIN_HEAD.match(data, start, min(start + cc.TAIL_BYTES, end))
     snapshot = head is not None and head[head.re.groups] == b"prompt_snapshot"  # its last group is the kind of an attachment
-    return snapshot and line.endswith((b"}\n", b"}\r\n")) and line.find(b'{"parentUuid":', 1) < 0
+    return snapshot and data.endswith((b"}\n", b"}\r\n"), start, end) and data.find(b'{"parentUuid":', start + 1, end) < 0
+
+
+def without_bulk(offset: int, data: bytes, size: int) -> Iterator[tuple[int, bytes]]:
+    """(offset, bytes) of the lines in so much of `data` that may hold items, in one piece what stands together."""
+    begin = at = 0
+    while at < size:
+        end = data.find(b"\n", at) + 1 or size
+        if end - at > LONG_LINE and is_bulk(data, at, end):
+            yield offset + begin, data[begin:at]
+            begin = end
+        at = end
+    yield offset + begin, data[begin:size]
 
 
 def scan(path: str, sieve: Sieve, start: int, end: int) -> Iterator[tuple[int, int, dict[int, int]]]:
-    """Test the lines that begin between two places of a transcript, CHUNK_BYTES or a longer line at a time: where these end, bytes
-    tested, and offset -> size of each line that may match. Raises OSError."""
-    with open(path, "rb", CHUNK_BYTES) as file:
-        file.seek(start)
-        while start < end and (lines := file.readlines(min(CHUNK_BYTES, end - start))):
-            places = itertools.accumulate(map(len, lines), initial=start)
-            tested = {at: line for at, line in zip(places, lines) if at < end and not (len(line) > LONG_LINE and is_bulk(line))}
-            chunk = b"".join(tested.values())
-            hopeful = tested if sieve.passes(chunk) or b"tool-results" in chunk else {}
-            start += sum(map(len, lines))
-            yield start, len(chunk), {at: len(line) for at, line in hopeful.items() if sieve.passes_line(line) or saved_passes(line, path, sieve)}
+    """Test the lines that begin between two places of a transcript, CHUNK_BYTES or a longer line at a time, the last ones perhaps beyond:
+    where these end, bytes tested, and offset -> size of each line that may match. Raises OSError."""
+    width = CHUNK_BYTES
+    with open(path, "rb", buffering=0) as file:
+        while start < end:
+            file.seek(start)
+            data = file.read(width)
+            size = data.rfind(b"\n") + 1 if len(data) == width else len(data)
+            if not data:
+                return
+            width = CHUNK_BYTES if size else width * 2
+            pieces = list(without_bulk(start, data, size))
+            start += size
+            yield start, sum(len(piece) for _, piece in pieces), dict(passing_lines(pieces, path, sieve))
+
+
+def passing_lines(pieces: list[tuple[int, bytes]], path: str, sieve: Sieve) -> Iterator[tuple[int, int]]:
+    """Offset and size of those that may match, themselves or by an output saved in a file of its own."""
+    for offset, piece in pieces:
+        lines = piece.split(b"\n") if sieve.passes(piece) or b"tool-results" in piece else []
+        for at, line in zip(itertools.accumulate((len(line) + 1 for line in lines), initial=offset), lines):
+            if sieve.passes_line(line) or saved_passes(line, path, sieve):
+                yield at, len(line)
 
 
 Offsets = Optional[set[int]]  # of the lines that may match; None: of all, since nearly all may, and the test no longer pays
@@ -529,6 +553,8 @@ Offsets = Optional[set[int]]  # of the lines that may match; None: of all, since
 
 def passing_offsets(path: str, sieve: Sieve, start: int, end: int) -> Offsets:
     """The lines between two places that may match. Raises OSError."""
+    if sieve.blind:
+        return None
     found: set[int] = set()
     tested = passed = 0
     for _, size, passing in scan(path, sieve, start, end):
@@ -620,23 +646,21 @@ def leaves(value: object) -> Iterator[str]:
         yield str(value)
 
 
-def detail_texts(value: object, found: list[str], key: str = "") -> list[str]:
-    """The texts of the client's detail of a result, added to `found`: what a tool gave back, without its bookkeeping (ids, states,
-    counts). A list of texts is one, such as the lines of a patch, of which those that it changed are the call's own text."""
+def detail_texts(value: object, key: str = "") -> Iterator[str]:
+    """The texts of the client's detail of a result: what a tool gave back, without its bookkeeping (ids, states, counts). A list of
+    texts is one, such as the lines of a patch, of which those that it changed are the call's own text."""
     if isinstance(value, str):
-        found.append(value)
+        yield value
     elif isinstance(value, dict):
         for name, inner in value.items():
             identifies = isinstance(inner, str) and (name.endswith(IDENTIFIER_ENDS) or name in IDENTIFIERS)
             if name not in SKIPPED_KEYS and not identifies:
-                detail_texts(inner, found, name)
+                yield from detail_texts(inner, name)
     elif isinstance(value, list) and cc.all_strings(value):
-        lines = [line for line in value if not line.startswith(("+", "-"))] if key == "lines" else value
-        found += ["\n".join(lines)] if lines else []
+        yield "\n".join(line for line in value if key != "lines" or not line.startswith(("+", "-")))
     elif isinstance(value, list):
         for inner in value:
-            detail_texts(inner, found, key)
-    return found
+            yield from detail_texts(inner, key)
 
 
 def is_numbered(block: str, text: str) -> bool:
@@ -771,7 +795,7 @@ class Reader:
         if (call and is_own_call(call)) or (may_be_run and re.match(OWN_REPORT, output.text)):
             return
         given = list(leaves(call.input)) if call else []
-        details = [text for text in detail_texts(output.detail, []) if not any(text in own for own in given)]
+        details = [text for text in detail_texts(output.detail) if text and not any(text in own for own in given)]
         block = "" if any(is_numbered(output.text, detail) for detail in details) else output.text
         text = fullest([self.saved_text(output), block, *details])
         if text.strip():
@@ -951,13 +975,14 @@ class Tally:
 
 def search_target(target: Target, search: Search, tally: Tally) -> None:
     """Search one transcript. A file that cannot be read is counted."""
-    offsets: Offsets = None
     reader: Optional[Reader] = None
     try:
         size = os.path.getsize(target.path)
         two = search.split and size >= SPLIT_BYTES
-        if not search.sieve.blind:
-            offsets, reader = tested_in_two(target, search, size) if two else (passing_offsets(target.path, search.sieve, 0, size), None)
+        if two and not search.sieve.blind:
+            offsets, reader = tested_in_two(target, search, size)
+        else:
+            offsets = passing_offsets(target.path, search.sieve, 0, size)
         if tally.read > COLLECT_BYTES:  # records and results point at each other, and nothing else frees circles here
             tally.read = 0
             gc.collect()
@@ -1415,7 +1440,7 @@ def similar_words(path: str, wanted: list[str]) -> set[str]:
     with suppress(OSError), open(path, "rb") as file:
         file.seek(max(os.path.getsize(path) - CLOSE_BYTES, 0))
         for line in file.readlines():
-            for fields in () if is_bulk(line) else cc.parse_line(line).objects:
+            for fields in () if is_bulk(line, 0, len(line)) else cc.parse_line(line).objects:
                 for text in leaves([fields.get("message"), fields.get("toolUseResult")]):
                     found.update(re.findall(r"[a-z]{3,}", text.lower()))
     return {word for word in found if any(half in word for half in halves)}
