@@ -237,8 +237,8 @@ class Stopwatch:
         self.starter, self.rung_in = os.getpid(), 0  # processes: the first one, and the one whose alarm is set
         self.leash: Optional[IO[str]] = None  # to the watchdog
 
-    def run(self, job: Callable[[], Optional[Match]]) -> Optional[Match]:
-        """`job` done in time. Raises TimeoutError."""
+    def run(self, find: Callable[[str], Optional[Match]], text: str) -> Optional[Match]:
+        """What is found in a text in time. Raises TimeoutError."""
         if self.left <= 0:
             raise TimeoutError
         if not HAS_ALARM:
@@ -247,7 +247,7 @@ class Stopwatch:
             self.set_alarm(RING_SECONDS)
         self.began = began = time.monotonic()
         try:
-            return job()
+            return find(text)
         finally:
             self.began = None
             self.left -= time.monotonic() - began
@@ -310,11 +310,11 @@ class Pattern:
     def match(self, text: str) -> Optional[Match]:
         """The match in a text as it was written, None where there is none; also where folding makes it longer: `Stra.e` is to find Straße."""
         folded = fold(text, self.sensitive)
-        match = self.watch.run(lambda: self.find(folded))
+        match = self.watch.run(self.find, folded)
         if match or self.sensitive or len(folded) == len(text):
             return match
         composed = fold(text, True)
-        match = self.watch.run(lambda: self.find(composed)) if len(composed) != len(folded) else None
+        match = self.watch.run(self.find, composed) if len(composed) != len(folded) else None
         return match._replace(spelled=True) if match else None
 
     def find(self, text: str) -> Optional[Match]:
@@ -459,25 +459,18 @@ class Sieve:
             self.codes.update(spellings_of(letter))
         return letter != ""
 
-    def respelled(self, raw: bytes, lowered: bytes) -> bool:
-        """Whether a character that matters is spelled otherwise in it."""
-        if self.escaped.search(lowered):
-            return True
-        return not raw.isascii() and any(lead in raw and any(spelling in raw for spelling in known) for lead, known in self.high.items())
-
-    def passes(self, chunk: bytes) -> bool:
-        """Whether any line of a chunk may match."""
-        lowered = chunk.lower()
-        return any(needle in lowered for needle in self.needles) or self.respelled(chunk, lowered)
-
-    def passes_line(self, line: bytes) -> bool:
-        """Whether one line may match: a needle is in it, or it holds one spelled otherwise."""
-        lowered = line.lower()
+    def passes(self, data: bytes, line: bool = False) -> bool:
+        """Whether any line of these may match; of a single `line` it is looked at closely: a needle is in it, or one spelled otherwise."""
+        lowered = data.lower()
         if any(needle in lowered for needle in self.needles):
             return True
-        if not self.respelled(line, lowered):
+        other = not data.isascii() and any(lead in data and any(spelling in data for spelling in known) for lead, known in self.high.items())
+        if not (other or self.escaped.search(lowered)):
             return False
-        folded = fold(re.sub(UNICODE_ESCAPES, unescape, line.decode("utf-8", "replace")), False)
+        return not line or self.holds(fold(re.sub(UNICODE_ESCAPES, unescape, data.decode("utf-8", "replace")), False))
+
+    def holds(self, folded: str) -> bool:
+        """Whether a folded text has what is looked for."""
         dotted = folded.replace("\u0131", "i").replace("i\u0307", "i")  # re takes either for an i where case is ignored
         return any(piece in folded or piece in dotted for piece in self.pieces)
 
@@ -544,7 +537,7 @@ def passing_lines(pieces: list[tuple[int, bytes]], path: str, sieve: Sieve) -> I
     for offset, piece in pieces:
         lines = piece.split(b"\n") if sieve.passes(piece) or b"tool-results" in piece else []
         for at, line in zip(itertools.accumulate((len(line) + 1 for line in lines), initial=offset), lines):
-            if sieve.passes_line(line) or saved_passes(line, path, sieve):
+            if sieve.passes(line, True) or saved_passes(line, path, sieve):
                 yield at, len(line)
 
 
