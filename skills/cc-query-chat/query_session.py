@@ -29,7 +29,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from functools import cached_property, lru_cache
 from heapq import heappop, heappush, merge
-from typing import IO, Any, NamedTuple, Optional
+from typing import Any, NamedTuple, Optional
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cc_transcript as cc
@@ -235,7 +235,7 @@ class Stopwatch:
         self.left = self.whole = seconds
         self.began: Optional[float] = None  # when the match that is going on was begun
         self.starter, self.rung_in = os.getpid(), 0  # processes: the first one, and the one whose alarm is set
-        self.leash: Optional[IO[str]] = None  # to the watchdog
+        self.leash: Any = None  # standard input of the watchdog
 
     def run(self, find: Callable[[str], Optional[Match]], text: str) -> Optional[Match]:
         """What is found in a text in time. Raises TimeoutError."""
@@ -276,9 +276,7 @@ class Stopwatch:
 
             line = f"query_session.py: the pattern ran away and was stopped after {self.whole:g} s; use a plainer one, words, or a larger --timeout"
             self.leash = subprocess.Popen([sys.executable, "-c", WATCHDOG, str(os.getpid()), line], stdin=subprocess.PIPE, text=True).stdin
-        if self.leash:
-            self.leash.write(f"{seconds}\n")
-            self.leash.flush()
+        print(seconds, file=self.leash, flush=True)
 
 
 class Pattern:
@@ -880,7 +878,7 @@ class Search:
 
     def in_time(self, timestamp: str) -> bool:
         """Whether a record's time is in the span asked for; one without a time is in none but the whole."""
-        if self.since == EVER[0] and self.until == EVER[1]:
+        if (self.since, self.until) == EVER:
             return True
         when = cc.seconds(timestamp)
         return when is not None and self.since <= when <= self.until
