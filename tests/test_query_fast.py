@@ -10,7 +10,6 @@ import random
 import re
 import shutil
 import sys
-import time
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
