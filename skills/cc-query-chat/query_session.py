@@ -1392,12 +1392,14 @@ PATTERN_CHARS = 120  # longer text is a pasted one, not a pattern
 
 def pattern_hint(options: argparse.Namespace) -> str:
     """That words which nowhere occur look like a pattern, and the option that reads them as one; empty where they do not."""
-    if options.mode == "keyword" and len(options.query) <= PATTERN_CHARS and "\n" not in options.query:
-        import shlex
+    query = options.query
+    if options.mode != "keyword" or len(query) > PATTERN_CHARS or "\n" in query or query.replace(" ", "").isalnum():
+        return ""
+    for option, kind, looks in (("--regexp", "regular expression", PATTERN_LIKE), ("--glob", "pattern", GLOB_LIKE)):
+        if re.search(looks, query):
+            import shlex  # for this alone, and for commands
 
-        for option, kind, looks in (("--regexp", "regular expression", PATTERN_LIKE), ("--glob", "pattern", GLOB_LIKE)):
-            if re.search(looks, options.query):
-                return f" Words are looked for as they stand; as a {kind} they are searched with {option} {shlex.quote(options.query)}"
+            return f" Words are looked for as they stand; as a {kind} they are searched with {option} {shlex.quote(query)}"
     return ""
 
 
