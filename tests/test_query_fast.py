@@ -10,6 +10,7 @@ import random
 import re
 import shutil
 import sys
+import time
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
@@ -227,20 +228,28 @@ def test_a_project_of_many_sessions(config: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.skipif(not hasattr(query.os, "fork"), reason="one process there")
-def test_a_file_that_grows_between_its_test_and_its_reading(config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was written while its lines were tested is a hit all the same, the newest there is."""
-    path = tmp_path / "s.jsonl"
+def test_a_file_that_grows_between_its_two_readers(config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the second process alone has seen is a hit all the same, the newest there is."""
+    path, read = tmp_path / "s.jsonl", tmp_path / "read"
     rows = [said(1, None, "zircon"), *(replied(n, n - 1, text(f"zircon {n}")) for n in range(2, 12))]
     path.write_text("".join(f"{json.dumps(row, separators=(',', ':'))}\n" for row in rows), encoding="utf-8")
-    opened = query.Reader
+    opened, end = query.Reader, query.match_end
 
-    def reader_of(target: Any) -> Any:
+    def reader_of(target: Any, start: int = 0) -> Any:
+        reader = opened(target, start)
+        if not start:
+            read.touch()
+        return reader
+
+    def search_end(*args: Any) -> Any:
+        while not read.exists():
+            time.sleep(0.01)
         with path.open("a", encoding="utf-8") as file:
             file.write(f"{json.dumps(replied(12, 11, text('zircon 12')), separators=(',', ':'))}\n")
-        return opened(target)
+        return end(*args)
 
     monkeypatch.setattr(query.cc, "can_split", lambda: True)
-    for name, value in (("Reader", reader_of), ("SPLIT_BYTES", 100), ("DENSE_BYTES", 100)):
+    for name, value in (("Reader", reader_of), ("match_end", search_end), ("SPLIT_BYTES", 100), ("DENSE_BYTES", 100)):
         monkeypatch.setattr(query, name, value)
     report = ElementTree.fromstring(report_of("--file", path, "--limit", "20", "zircon"))
     assert report.get("matched") == "12" and {result.get("state") for result in report.iter("result")} == {"live"}

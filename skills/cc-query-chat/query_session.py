@@ -49,6 +49,7 @@ DENSE_BYTES, DENSE_SHARE = 1 << 20, 0.5  # after so much, with such a share pass
 COLLECT_BYTES = 32 << 20  # of transcripts read whole, after which their memory is taken back
 SPLIT_BYTES = 24 << 20  # below it a second process costs more than it saves
 FIRST_SHARE = 0.52  # of a file that is tested in two processes, for this one: the other has to be started
+OWN_SHARE = 0.42  # of a file whose lines all may match, for the process that also has the conversation to read
 TWIN_CHARS = 500  # of a text and its length tell it from another of the same time
 MOST_HITS = 1_000  # of a pattern in one item; more says nothing for the ranking
 CLOSE_BYTES = 1 << 18  # of each file, how much of its end is looked through for words close to one that nowhere occurs
@@ -675,10 +676,11 @@ def fullest(texts: Iterable[str]) -> str:
 class Reader:
     """One transcript opened for its items: what became of each record, in which turn it stands, which call a result answers."""
 
-    def __init__(self, target: Target) -> None:
-        self.target = target
-        self.transcript = cc.read_transcript(target.path, False)
+    def __init__(self, target: Target, start: int = 0) -> None:
+        self.target, self.start = target, start
+        self.transcript = cc.read_transcript(target.path, False, start)
         self.by_uuid = {record.uuid: record for record in self.transcript.records}
+        self.unsure = False  # whether an item takes a look before `start`
 
     @cached_property
     def conversation(self) -> cc.Conversation:
@@ -718,10 +720,10 @@ class Reader:
             return "subagent"
         return self.states.get(record.uuid, "abandoned") if record.uuid and self.conversation.happened else "live"
 
-    def records(self, offsets: Offsets) -> list[cc.Record]:
-        """The records of the lines at these offsets, in file order."""
+    def records(self, offsets: Offsets, end: int = sys.maxsize) -> list[cc.Record]:
+        """The records of the lines at these offsets, or of all before `end`, in file order."""
         every = cc.merged(self.transcript.records, self.transcript.loose)
-        return [record for record in every if offsets is None or record.offset in offsets]
+        return [record for record in every if (record.offset < end if offsets is None else record.offset in offsets)]
 
     def items(self, record: cc.Record) -> Iterator[Item]:
         """What one record holds."""
@@ -768,7 +770,7 @@ class Reader:
     def harness_items(self, record: cc.Record, text: str) -> Iterator[Item]:
         """The output of a person's own command, and the late result of a call in the background."""
         if text.startswith("<bash-std"):
-            parent = self.by_uuid.get(record.parent or "")
+            parent = self.look_up(record)
             asked = cc.prompt_of(parent) if parent else None
             output = cc.shell_output(text)
             if not re.match(OWN_REPORT, output):
@@ -801,10 +803,18 @@ class Reader:
                 return file.read()
         return ""
 
+    def look_up(self, record: cc.Record) -> Optional[cc.Record]:
+        """The record's parent, None where it is not there."""
+        parent = self.by_uuid.get(record.parent or "")
+        self.unsure |= parent is None and self.start > 0
+        return parent
+
     def call(self, record: cc.Record, identifier: str) -> Optional[cc.Call]:
         """The call with this id, mostly in the record's parent."""
-        parent = self.by_uuid.get(record.parent or "")
-        return next((call for call in (parent.calls() if parent else ()) if call.id == identifier), None) or self.calls.get(identifier)
+        parent = self.look_up(record)
+        found = next((call for call in (parent.calls() if parent else ()) if call.id == identifier), None) or self.calls.get(identifier)
+        self.unsure |= found is None and self.start > 0
+        return found
 
 
 def file_label(call: cc.Call) -> str:
@@ -895,19 +905,19 @@ class Hit:
     time is not known), its session. Where it stands is added to those that may be shown."""
 
     def __init__(self, target: Target, place: tuple[int, str], timestamp: str, item: Item, match: Match) -> None:
-        self.target, self.timestamp, self.item, self.match = target, timestamp, item, match
+        self.target, self.place, self.timestamp, self.item, self.match = target, place, timestamp, item, match
         offset, uuid = place  # of the record
         age, size = -(cc.seconds(timestamp) or 0.0), len(item.text)
         self.rank = (-match.telling, -match.distinct, -match.hits, age, -size, target.path, offset, item.part)
         text = hash((item.kind, timestamp, size, item.text[:TWIN_CHARS])) if timestamp else 0
         self.key = (hash((uuid or f"{target.path}@{offset}", item.kind, item.part)), text, target.session)
-        self.state, self.title = "history", ""
+        self.state, self.title = "", ""
         self.turn: Optional[int] = None
 
-    def locate(self, reader: Reader, record: cc.Record) -> None:
-        """Note where it stands in its session."""
-        self.state, self.title = reader.state(record), reader.title
-        self.turn = reader.turns.get(key_of(record)) if self.state != "subagent" else None
+    def locate(self, reader: Reader, record: Optional[cc.Record]) -> None:
+        """Note where it stands in its session; None stands for what was written since that was read."""
+        self.state, self.title = reader.state(record) if record else "live", reader.title
+        self.turn = reader.turns.get(key_of(record)) if record and self.state != "subagent" else None
 
 
 class Tally:
@@ -919,6 +929,7 @@ class Tally:
         self.rows: dict[tuple[int, int, str], int] = {}  # by the hits' keys
         self.twins: dict[int, tuple[int, str]] = {}  # text at its time -> row and session
         self.worst: Optional[tuple[Any, ...]] = None  # the rank of the last of the best, once there are enough
+        self.left_over: set[int] = set()  # offsets of lines that only the whole file explains
         self.stopped = False
 
     @property
@@ -961,25 +972,23 @@ class Tally:
         for key in other.rows:
             self.count(key)
         self.hits += other.hits
+        self.left_over |= other.left_over
         self.trim()
+
+    def locate(self, reader: Reader) -> None:
+        """Say where those of the best hits stand that another process found in this session."""
+        fresh = {hit.place: hit for hit in self.hits if not hit.state}
+        records = {(record.offset, record.uuid): record for record in reader.records({offset for offset, _ in fresh})} if fresh else {}
+        for hit in self.hits:
+            if not hit.state:
+                hit.locate(reader, records.get(hit.place))
 
 
 def search_target(target: Target, search: Search, tally: Tally) -> None:
     """Search one transcript. A file that cannot be read is counted."""
-    reader: Optional[Reader] = None
     try:
         size = os.path.getsize(target.path)
-        two = search.split and size >= SPLIT_BYTES
-        if two and not search.sieve.blind:
-            offsets, reader = tested_in_two(target, search, size)
-        else:
-            offsets = passing_offsets(target.path, search.sieve, 0, size)
-        if tally.read > COLLECT_BYTES:  # records and results point at each other, and nothing else frees circles here
-            tally.read = 0
-            gc.collect()
-        if offsets != set():
-            match_target(reader or Reader(target), offsets, search, tally, two and offsets is None)
-            tally.read += size
+        (search_in_two if search.split and size >= SPLIT_BYTES else search_alone)(target, search, tally, size)
     except (OSError, cc.Refusal):
         tally.unreadable += 1
     else:
@@ -987,45 +996,68 @@ def search_target(target: Target, search: Search, tally: Tally) -> None:
         tally.sessions += not target.agent
 
 
-def tested_in_two(target: Target, search: Search, size: int) -> tuple[Offsets, Optional[Reader]]:
-    """The lines of a large transcript that may match, and the reader where it was needed early. Raises OSError, or Refusal.
+def search_alone(target: Target, search: Search, tally: Tally, size: int) -> None:
+    """Search a transcript in this process. Raises OSError, or Refusal where it cannot be opened."""
+    offsets = passing_offsets(target.path, search.sieve, 0, size)
+    if offsets == set():
+        return
+    if tally.read > COLLECT_BYTES:  # records and results point at each other, and nothing else frees circles here
+        tally.read = 0
+        gc.collect()
+    reader = Reader(target)
+    with reader.transcript.file:
+        match_records(reader, reader.records(offsets), search, tally)
+    tally.read += size
 
-    Two processes test lines until this one meets one that may match: then the conversation is needed, and the other tests on alone.
+
+def search_in_two(target: Target, search: Search, tally: Tally, size: int) -> None:
+    """Search a large transcript in two processes. Raises OSError, or Refusal where it cannot be opened.
+
+    Both test lines until this one meets one that may match: then the conversation is needed, and the other tests on alone. Where
+    nearly all lines may match, the other matches those behind `cut`, and this one has only to say where they stand.
     """
     path, sieve = target.path, search.sieve
     middle = next_line(path, int(size * FIRST_SHARE))
+    cut = size if search.by_state else next_line(path, int(size * OWN_SHARE))
     reading, writing = (os.fdopen(end, mode, 0) for end, mode in zip(os.pipe(), ("rb", "wb")))  # says from where on to test for this one
+    dense = sieve.blind  # whether nearly all lines may match
 
-    def test_on() -> Offsets:
+    def test_on() -> Any:
+        nonlocal dense
         writing.close()  # else the other process would wait for itself where this one is gone
         late = passing_offsets(path, sieve, middle, size)
-        return None if late is None else both(late, passing_offsets(path, sieve, int.from_bytes(reading.read(8), "big"), middle))
+        early = None if late is None else passing_offsets(path, sieve, int.from_bytes(reading.read(8), "big"), middle)
+        dense = late is None or early is None
+        return None if late is None or early is None else late | early
 
-    with reading, writing, cc.second_process([test_on]) as answers:
-        early, tested = next(((set(passing), tested) for tested, _, passing in scan(path, sieve, 0, middle) if passing), (set(), middle))
+    def match_on() -> Any:
+        return match_end(target, search, cut) if dense else None
+
+    with reading, writing, cc.second_process([test_on, match_on]) as answers:
+        tests = () if dense else scan(path, sieve, 0, middle)
+        early, tested = next(((set(passing), tested) for tested, _, passing in tests if passing), (set(), middle))
         writing.write(tested.to_bytes(8, "big"))
         writing.close()
-        reader = Reader(target) if early else None
-        if reader:
+        offsets: Offsets = early or next(answers)
+        if offsets == set():
+            return
+        reader = Reader(target)
+        with reader.transcript.file:
             reader.conversation = cc.read_conversation(reader.transcript)  # while the other process works
-        return both(early, next(answers)), reader
+            late = next(answers) if early else offsets
+            offsets = None if late is None else early | late
+            match_records(reader, reader.records(offsets, cut), search, tally)
+            if offsets is None:
+                tally.merge(next(answers))
+                match_records(reader, reader.records(tally.left_over), search, tally)
+                tally.locate(reader)
 
 
-def both(one: Offsets, other: Offsets) -> Offsets:
-    """The lines of both."""
-    return None if one is None or other is None else one | other
-
-
-def match_target(reader: Reader, offsets: Offsets, search: Search, tally: Tally, two: bool) -> None:
-    """Match the items of the lines at these offsets, in `two` processes where that pays."""
+def match_end(target: Target, search: Search, start: int) -> Tally:
+    """What the lines from a place on hold; where the hits stand is left open, and so is what takes a look before that place."""
+    reader = Reader(target, start)
     with reader.transcript.file:
-        records = reader.records(offsets)
-        half = len(records) // 2 if two else len(records)
-        rest = [lambda: match_records(reader, records[half:], search, Tally(search.keep))] if records[half:] else []
-        with cc.second_process(rest) as answers:
-            match_records(reader, records[:half], search, tally)
-            for other in answers:
-                tally.merge(other)
+        return match_records(reader, reader.records(None), search, Tally(search.keep))
 
 
 def match_records(reader: Reader, records: list[cc.Record], search: Search, tally: Tally) -> Tally:
@@ -1033,10 +1065,14 @@ def match_records(reader: Reader, records: list[cc.Record], search: Search, tall
     target, matcher = reader.target, search.matcher
     try:
         for record in records:
+            reader.unsure = False
             for item in reader.items(record) if search.takes(reader, record) else ():
+                if reader.unsure:
+                    tally.left_over.add(record.offset)
+                    break
                 if item.kind in search.kinds and (match := matcher.match(item.text)):
                     hit = Hit(target, (record.offset, record.uuid), record.timestamp, item, match)
-                    if tally.add(hit):
+                    if tally.add(hit) and not reader.start:
                         hit.locate(reader, record)
     except TimeoutError:
         tally.stopped = True
@@ -1361,7 +1397,9 @@ def search_history(search: Search, tally: Tally) -> None:
             tally.stopped = True
             return
         if match:  # what was typed twice in a session counts once
-            tally.add(Hit(Target("", typed.session), (at, f"{typed.session} {said}"), stamp, Item("user", said), match))
+            hit = Hit(Target("", typed.session), (at, f"{typed.session} {said}"), stamp, Item("user", said), match)
+            hit.state = "history"
+            tally.add(hit)
 
 
 # --------------------------------------------------------------------------------------------------------------- no hit
