@@ -233,10 +233,10 @@ def test_a_file_that_grows_between_its_two_readers(config: Path, tmp_path: Path,
     path, read = tmp_path / "s.jsonl", tmp_path / "read"
     rows = [said(1, None, "zircon"), *(replied(n, n - 1, text(f"zircon {n}")) for n in range(2, 12))]
     path.write_text("".join(f"{json.dumps(row, separators=(',', ':'))}\n" for row in rows), encoding="utf-8")
-    opened, end = query.Reader, query.search_end
+    opened, end = query.Reader, query.match_end
 
-    def reader_of(target: Any, thinking: bool, start: int = 0) -> Any:
-        reader = opened(target, thinking, start)
+    def reader_of(target: Any, start: int = 0) -> Any:
+        reader = opened(target, start)
         if not start:
             read.touch()
         return reader
@@ -249,7 +249,7 @@ def test_a_file_that_grows_between_its_two_readers(config: Path, tmp_path: Path,
         return end(*args)
 
     monkeypatch.setattr(query.cc, "can_split", lambda: True)
-    for name, value in (("Reader", reader_of), ("search_end", search_end), ("SPLIT_BYTES", 100), ("DENSE_BYTES", 100)):
+    for name, value in (("Reader", reader_of), ("match_end", search_end), ("SPLIT_BYTES", 100), ("DENSE_BYTES", 100)):
         monkeypatch.setattr(query, name, value)
     report = ElementTree.fromstring(report_of("--file", path, "--limit", "20", "zircon"))
     assert report.get("matched") == "12" and {result.get("state") for result in report.iter("result")} == {"live"}
@@ -257,7 +257,7 @@ def test_a_file_that_grows_between_its_two_readers(config: Path, tmp_path: Path,
 
 def test_every_character_that_folds_to_ascii_is_known() -> None:
     """Over all of Unicode: what the raw test does not look for by its bytes cannot turn into a letter that it looks for."""
-    safe = set("".join(chr(code) for code in range(128) if query.SAFE_RUN.fullmatch(chr(code))))
+    safe = set("".join(chr(code) for code in range(128) if re.fullmatch(query.SAFE_RUN, chr(code))))
     for code in range(128, sys.maxunicode + 1):
         if 0xD800 <= code <= 0xDFFF:
             continue

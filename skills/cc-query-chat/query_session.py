@@ -29,7 +29,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from functools import cached_property, lru_cache
 from heapq import heappop, heappush, merge
-from typing import IO, Any, NamedTuple, Optional
+from typing import Any, NamedTuple, Optional
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cc_transcript as cc
@@ -50,10 +50,12 @@ COLLECT_BYTES = 32 << 20  # of transcripts read whole, after which their memory 
 SPLIT_BYTES = 24 << 20  # below it a second process costs more than it saves
 FIRST_SHARE = 0.52  # of a file that is tested in two processes, for this one: the other has to be started
 OWN_SHARE = 0.42  # of a file whose lines all may match, for the process that also has the conversation to read
+TWIN_CHARS = 500  # of a text and its length tell it from another of the same time
 MOST_HITS = 1_000  # of a pattern in one item; more says nothing for the ranking
 CLOSE_BYTES = 1 << 18  # of each file, how much of its end is looked through for words close to one that nowhere occurs
 CLOSE_FILES = 8
 KINDS = ("user", "agent", "command", "file", "tool", "output", "summary", "thinking")
+EVER = (float("-inf"), float("inf"))  # the span of time that nobody asked for
 STATES = ("live", "compacted", "abandoned", "subagent", "history")
 FILE_TOOLS = frozenset(("Read", "Write", "Edit", "MultiEdit", "NotebookEdit"))
 
@@ -62,7 +64,6 @@ FILE_TOOLS = frozenset(("Read", "Write", "Edit", "MultiEdit", "NotebookEdit"))
 
 
 ASCII = bytes(range(128))
-MOST_REPLACED = 8  # different letters; for more the whole text is folded sooner
 
 
 @lru_cache(maxsize=4096)
@@ -78,19 +79,19 @@ def fold(text: str, sensitive: bool) -> str:
 
     Most texts hold a few other letters, arrows and dashes among ASCII, which alone are looked at: that takes a third of the time.
     """
+    if sensitive:
+        return unicodedata.normalize("NFC", text)
     if text.isascii():
-        return text if sensitive else text.lower()
+        return text.lower()
     raw = text.encode("utf-8", "surrogatepass")
     others = raw.translate(None, ASCII).decode("utf-8", "surrogatepass")
     folded = {letter: folded_letter(letter) for letter in set(others)}
-    changed = [] if sensitive else [letter for letter, other in folded.items() if other != letter]
-    if len(changed) <= MOST_REPLACED and None not in folded.values() and unicodedata.is_normalized("NFC", others):
-        text = text if sensitive else raw.lower().decode("utf-8", "surrogatepass")
-        for letter in changed:
-            text = text.replace(letter, folded[letter] or "")
-        return text
-    composed = unicodedata.normalize("NFC", text)
-    return composed if sensitive else unicodedata.normalize("NFC", composed.casefold())
+    if None in folded.values() or not unicodedata.is_normalized("NFC", others):
+        return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+    text = raw.lower().decode("utf-8", "surrogatepass")
+    for letter, other in folded.items():
+        text = text if letter == other else text.replace(letter, other or "")
+    return text
 
 
 def unfold(text: str, at: int, sensitive: bool) -> int:
@@ -114,49 +115,14 @@ def unfold(text: str, at: int, sensitive: bool) -> int:
 
 
 class Match(NamedTuple):
-    """How a text matched: distinct words found, hits in all, where the first one begins in the folded text, and how many of the
-    distinct words tell something. `spelled`: in the text that kept its case."""
+    """How a text matched: how many of its distinct words tell something, how many there are, hits in all, where the first one begins in
+    the folded text. `spelled`: in the text that kept its case."""
 
+    telling: int
     distinct: int
     hits: int
-    start: int
-    telling: int
+    start: int = 0
     spelled: bool = False
-
-
-class Matcher:
-    """What the three schemes share. `literals` are folded texts of which at least one occurs in whatever matches, None where
-    that cannot be said."""
-
-    literals: Optional[list[str]]
-    sensitive: bool
-
-    def match(self, text: str, spelled: bool = False) -> Optional[Match]:
-        """The match in a folded text, None where there is none; or in a `spelled` one, composed but not folded."""
-        raise NotImplementedError
-
-    def place(self, folded: str, match: Match) -> int:
-        """Where the stretch to show has its middle."""
-        return match.start
-
-    def score(self, match: Match) -> str:
-        """What a result says of how well it matches."""
-        return f"{match.hits} hits"
-
-    def match_in(self, text: str) -> Optional[Match]:
-        """The match in a text as it was written; also where folding makes it longer: `Stra.e` is to find Straße."""
-        folded = fold(text, self.sensitive)
-        match = self.match(folded)
-        if match or self.sensitive or len(folded) == len(text):
-            return match
-        composed = fold(text, True)
-        match = self.match(composed, spelled=True) if len(composed) != len(folded) else None
-        return match._replace(spelled=True) if match else None
-
-    def middle(self, text: str, match: Match) -> int:
-        """Where the stretch to show has its middle in a text as it was written."""
-        sensitive = self.sensitive or match.spelled
-        return unfold(text, self.place(fold(text, sensitive), match), sensitive)
 
 
 # of questions as people type them: any long text holds them all, and would stand before the answer
@@ -169,11 +135,11 @@ auf für le la les un une des et ou est où que qui quoi pourquoi nous je el los
 COMMON_WORDS = frozenset(FILLERS.split())
 
 
-class Words(Matcher):
+class Words:
     """Free text: any word counts, a quoted phrase is one word, whatever blanks or line breaks stand inside it.
 
     Common words count as hits, but where there are others those rank first and are what a snippet shows; so do a number or a letter
-    that stands by itself, and not inside a longer word such as the line numbers of a pasted traceback.
+    that stands by itself, and not inside a longer word such as the line numbers of a pasted traceback. `literals`: see Pattern.
     """
 
     def __init__(self, text: str, sensitive: bool) -> None:
@@ -186,15 +152,25 @@ class Words(Matcher):
         self.bounded = {word: re.compile(rf"(?<!\w){word}(?!\w)") for word in short} if len(self.words) > 1 else {}
         self.patterns = {word: re.compile(r"\s+".join(map(re.escape, word.split()))) for word in self.words if re.search(r"\s", word)}
 
-    def match(self, text: str, spelled: bool = False) -> Optional[Match]:
-        if spelled:
-            return None  # words are folded like the text
-        counts = {word: hits for word in self.words if (hits := occurrences(self.patterns.get(word), word, text))}
-        telling = sum(word in counts and (word not in self.bounded or self.bounded[word].search(text) is not None) for word in self.telling)
-        return Match(len(counts), sum(counts.values()), 0, telling) if counts else None
+    def match(self, text: str) -> Optional[Match]:
+        """The match in a text as it was written, None where there is none."""
+        folded = fold(text, self.sensitive)
+        counts = {word: hits for word in self.words if (hits := self.count(word, folded))}
+        telling = sum(word in counts and (word not in self.bounded or self.bounded[word].search(folded) is not None) for word in self.telling)
+        return Match(telling, len(counts), sum(counts.values())) if counts else None
+
+    def count(self, word: str, folded: str) -> int:
+        """How often a word occurs."""
+        pattern = self.patterns.get(word)
+        return sum(1 for _ in pattern.finditer(folded)) if pattern else folded.count(word)
 
     def score(self, match: Match) -> str:
+        """What a result says of how well it matches."""
         return f"{match.distinct} of {len(self.words)} words, {match.hits} hits"
+
+    def middle(self, text: str, match: Match) -> int:
+        """Where the stretch to show has its middle."""
+        return unfold(text, self.place(fold(text, self.sensitive), match), self.sensitive)
 
     def places(self, word: str, folded: str, alone: bool) -> Iterator[tuple[int, int, str]]:
         """Where it stands, start and end; if `alone`, a short one only by itself. (A pattern for each word of a pasted text took seconds.)"""
@@ -224,20 +200,13 @@ class Words(Matcher):
         return best
 
 
-def occurrences(pattern: Optional[re.Pattern[str]], word: str, folded: str) -> int:
-    """How often a word occurs, where it has a pattern of its own by that."""
-    return sum(1 for _ in pattern.finditer(folded)) if pattern else folded.count(word)
-
-
-QUOTED_OR_WORD = re.compile(
-    r"""(?<!\S)(?:"((?:\\"|[^"])+)"|`([^`]+)`|'([^']+)'|“([^”]+)”)[?!.,;:]*(?!\S)|(\S+)"""  # a sentence may go on after it
-)
+QUOTED_OR_WORD = r"""(?<!\S)(?:"((?:\\"|[^"])+)"|`([^`]+)`|'([^']+)'|“([^”]+)”)[?!.,;:]*(?!\S)|(\S+)"""  # a sentence may go on after it
 
 
 def split_words(text: str) -> list[str]:
     """The words of free text; "quoted phrases" stay whole (a quote inside one is written \\"), and so does what people put in
     other quotes or in backquotes. A sentence's marks at the end of a word are no part of it where there are several words."""
-    found = [(next(filter(None, phrases), "").replace('\\"', '"') or word) for *phrases, word in QUOTED_OR_WORD.findall(text)]
+    found = [(next(filter(None, phrases), "").replace('\\"', '"') or word) for *phrases, word in re.findall(QUOTED_OR_WORD, text)]
     words = [re.sub(r"^(\S*\w)[?!.,;:]+\Z", r"\1", word) for word in found] if len(found) > 1 else found
     return [word for word in words if word.strip()]
 
@@ -267,42 +236,39 @@ class Stopwatch:
         self.left = self.whole = seconds
         self.began: Optional[float] = None  # when the match that is going on was begun
         self.starter, self.rung_in = os.getpid(), 0  # processes: the first one, and the one whose alarm is set
-        self.leash: Optional[IO[str]] = None  # to the watchdog
+        self.leash: Any = None  # standard input of the watchdog
 
-    def run(self, job: Callable[[], Optional[Match]]) -> Optional[Match]:
-        """`job` done in time. Raises TimeoutError."""
+    def run(self, find: Callable[[str], Optional[Match]], text: str) -> Optional[Match]:
+        """What is found in a text in time. Raises TimeoutError."""
         if self.left <= 0:
             raise TimeoutError
         if not HAS_ALARM:
             self.tell(self.left)
         elif self.rung_in != os.getpid():  # set once: for each item of a transcript it would cost more than most matches
-            import signal  # for patterns only
-
-            self.rung_in = os.getpid()
-            signal.signal(signal.SIGALRM, self.ring)
-            signal.setitimer(signal.ITIMER_REAL, min(self.left, RING_SECONDS), min(self.left, RING_SECONDS))
+            self.set_alarm(RING_SECONDS)
         self.began = began = time.monotonic()
         try:
-            return job()
+            return find(text)
         finally:
             self.began = None
             self.left -= time.monotonic() - began
             if not HAS_ALARM:
                 self.tell(0)
 
+    def set_alarm(self, seconds: float) -> None:
+        """Look so often how long a match has taken; with 0 no more, since an alarm that comes while the interpreter ends would kill it."""
+        import signal  # for patterns only
+
+        self.rung_in = os.getpid()
+        signal.signal(signal.SIGALRM, self.ring)
+        signal.setitimer(signal.ITIMER_REAL, seconds, seconds)
+
     def ring(self, *_: object) -> None:
         """The alarm: ends a match that took too long, and a second process whose first one was killed."""
-        if os.getpid() != self.starter and os.getppid() != self.starter:
+        if self.starter not in (os.getpid(), os.getppid()):
             os._exit(1)
         if self.began is not None and time.monotonic() - self.began >= self.left:
             raise TimeoutError
-
-    def stop(self) -> None:
-        """No more alarms: one that comes while the interpreter ends would kill it."""
-        if self.rung_in:
-            import signal
-
-            signal.setitimer(signal.ITIMER_REAL, 0)
 
     def tell(self, seconds: float) -> None:
         """Tell the watchdog how long a match may take, or with 0 that it is done."""
@@ -311,56 +277,81 @@ class Stopwatch:
 
             line = f"query_session.py: the pattern ran away and was stopped after {self.whole:g} s; use a plainer one, words, or a larger --timeout"
             self.leash = subprocess.Popen([sys.executable, "-c", WATCHDOG, str(os.getpid()), line], stdin=subprocess.PIPE, text=True).stdin
-        if self.leash:
-            self.leash.write(f"{seconds}\n")
-            self.leash.flush()
+        print(seconds, file=self.leash, flush=True)
 
 
-class Pattern(Matcher):
-    """A regular expression, Python's; `.` crosses lines. An item matches once, however often the pattern does."""
+class Pattern:
+    """Regular expressions, each searched behind the one before; `.` crosses lines. `counted`: the hits of the first are counted.
 
-    def __init__(self, text: str, sensitive: bool, watch: Stopwatch) -> None:
-        if not text:
+    `literals` are folded texts of which at least one occurs in whatever matches, None where that cannot be said.
+    """
+
+    def __init__(self, given: str, pieces: list[str], sensitive: bool, counted: bool, watch: Stopwatch) -> None:
+        import warnings
+
+        if not pieces[0]:
             raise cc.Refusal("--regexp is empty; give a pattern, or words")
         flags = re.S | re.M | (0 if sensitive else re.I)
-        sensitive = sensitive or "(?-" in text  # folded, the text would not show what a part of the pattern says of case
-        composed = unicodedata.normalize("NFC", text)
-        spelled = composed if sensitive else fold_pattern(text)
+        self.sensitive = sensitive or any("(?-" in piece for piece in pieces)  # folded, the text would not show what a part says of case
+        pieces = [unicodedata.normalize("NFC", piece) if self.sensitive else fold_pattern(piece) for piece in pieces]
         try:
-            self.pattern = re.compile(spelled, flags)
-            self.as_spelled = re.compile(composed, flags)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # re's, of sets like [[:alpha:]]: the client pastes standard error into the prompt
+                self.pieces = [re.compile(piece, flags) for piece in pieces]
+                asked = [asked_by(piece, flags) for piece in pieces]
         except (re.error, RecursionError, OverflowError) as error:
             place = f" at position {error.pos}" if isinstance(error, re.error) and error.pos is not None else ""
-            raise cc.Refusal(f"--regexp {text} does not compile: {getattr(error, 'msg', error)}{place}; mend it, or use plain words") from None
-        found, self.shortest = asked_by(spelled, flags)
-        self.literals = [fold(literal, sensitive) for literal in found] if found else None
-        self.sensitive, self.watch = sensitive, watch
+            raise cc.Refusal(f"{given} does not compile: {getattr(error, 'msg', error)}{place}; mend it, or use plain words") from None
+        best = max((literals for literals, _ in asked if literals), key=shortest, default=None)
+        self.literals = [fold(literal, self.sensitive) for literal in best] if best else None
+        self.counted, self.takes_nothing, self.watch = counted, not asked[0][1], watch
 
-    def match(self, text: str, spelled: bool = False) -> Optional[Match]:
-        return self.watch.run(lambda: self.find(self.as_spelled if spelled else self.pattern, text))
+    def match(self, text: str) -> Optional[Match]:
+        """The match in a text as it was written, None where there is none; also where folding makes it longer: `Stra.e` is to find Straße."""
+        folded = fold(text, self.sensitive)
+        match = self.watch.run(self.find, folded)
+        if match or self.sensitive or len(folded) == len(text):
+            return match
+        composed = fold(text, True)
+        match = self.watch.run(self.find, composed) if len(composed) != len(folded) else None
+        return match._replace(spelled=True) if match else None
 
-    def find(self, pattern: re.Pattern[str], text: str) -> Optional[Match]:
-        """Where it first matches more than nothing, and how often it does."""
-        first = pattern.search(text)
-        if first and not self.shortest:
-            telling = list(itertools.islice((found for found in pattern.finditer(text) if found[0]), MOST_HITS))
+    def find(self, text: str) -> Optional[Match]:
+        """Where the first piece begins, if the others follow it, and how often it matches more than nothing."""
+        first = found = self.pieces[0].search(text)
+        for piece in self.pieces[1:]:  # the first place of each after the one before: with stars between, that decides
+            found = piece.search(text, found.end()) if found else None
+        if not first or not found:
+            return None
+        hits = 1
+        if self.counted and self.takes_nothing:
+            telling = list(itertools.islice((one for one in self.pieces[0].finditer(text) if one[0]), MOST_HITS))
             first, hits = next(iter(telling), first), len(telling)
-        elif first:
-            hits = pattern.subn("", text, MOST_HITS)[1]  # counted by re itself, which takes half the time
-        return Match(1, hits, first.start(), 1) if first else None
+        elif self.counted:
+            hits = self.pieces[0].subn("", text, MOST_HITS)[1]  # counted by re itself, which takes half the time
+        return Match(1, 1, hits, first.start())
+
+    def score(self, match: Match) -> str:
+        """What a result says of how well it matches."""
+        return f"{match.hits} hits"
+
+    def middle(self, text: str, match: Match) -> int:
+        """Where the stretch to show has its middle."""
+        return unfold(text, match.start, self.sensitive or match.spelled)
+
+
+TO_FOLD = r"\\.|\[\^?\]?(?:\\.|[^\]])*\]|[^\x00-\x7f]"  # escapes and sets of a pattern, which stay as they are, and its own letters
 
 
 def fold_pattern(text: str) -> str:
-    """A regular expression that finds in folded text what `text` means: its own letters folded, escapes left alone."""
-    spelled = unicodedata.normalize("NFC", text)
-    if spelled.isascii():
-        return spelled
-    parts, in_set = [], False
-    for part in re.findall(r"\\.|.", spelled, re.S):
-        in_set = part != "]" if in_set else part == "["
-        folded = part if part.isascii() or part.startswith("\\") else fold(part, False)
-        parts.append(part.lower() if in_set and len(folded) > 1 else f"(?:{folded})" if len(folded) > 1 and folded != part else folded)
-    return "".join(parts)
+    """A regular expression that finds in folded text what `text` means: its own letters folded, of those in sets re ignores the case."""
+    return re.sub(TO_FOLD, folded_part, unicodedata.normalize("NFC", text), flags=re.S)
+
+
+def folded_part(found: re.Match[str]) -> str:
+    """One letter, escape or set of a pattern."""
+    folded = found[0] if len(found[0]) > 1 else fold(found[0], False)
+    return f"(?:{folded})" if len(folded) > len(found[0]) else folded
 
 
 def asked_by(text: str, flags: int) -> tuple[Optional[list[str]], int]:
@@ -376,6 +367,11 @@ def asked_by(text: str, flags: int) -> tuple[Optional[list[str]], int]:
         return None, 0
 
 
+def shortest(texts: list[str]) -> int:
+    """Length of the shortest."""
+    return min(map(len, texts))
+
+
 def required(nodes: list[Any]) -> Optional[list[str]]:
     """The best of what the parts of a sequence ask for: the alternatives whose shortest text is the longest."""
     choices: list[list[str]] = []
@@ -384,7 +380,7 @@ def required(nodes: list[Any]) -> Optional[list[str]]:
             choices.append(["".join(chr(code) for _, code in group)])
         else:
             choices += [texts for operation, given in group if (texts := required_inside(str(operation), given))]
-    return max(choices, key=lambda texts: min(map(len, texts)), default=None)
+    return max(choices, key=shortest, default=None)
 
 
 def required_inside(operation: str, argument: Any) -> Optional[list[str]]:
@@ -402,62 +398,33 @@ def required_inside(operation: str, argument: Any) -> Optional[list[str]]:
 GLOB_SET = r"\[[!^]?(?:\][^\]]*|[^\]]+)\]"  # as in a shell: a ] that comes first is one of the set, and [] is no set
 
 
-class Glob(Matcher):
-    """Shell wildcards, searched anywhere: `*` any text, also over lines, `?` one character, `[...]` one of a set."""
-
-    def __init__(self, text: str, sensitive: bool, watch: Stopwatch) -> None:
-        if not text.strip("*"):
-            raise cc.Refusal(f"--glob '{text}' would match everything; give some text between the stars")
-        pieces = re.findall(rf"(?:{GLOB_SET}|[^*])+", unicodedata.normalize("NFC", text))
-        try:
-            self.pieces = [re.compile(glob_piece(piece, sensitive), re.S) for piece in pieces]
-            self.as_spelled = [re.compile(glob_piece(piece, True), re.S | re.I) for piece in pieces]
-        except re.error as error:
-            raise cc.Refusal(f"--glob {text} is no pattern: {error.msg} at position {error.pos}; mend it, or use plain words") from None
-        texts = [fold(part, sensitive) for piece in pieces for part in re.split(rf"{GLOB_SET}|\?", piece) if part]
-        self.literals = [max(texts, key=len)] if texts else None
-        self.sensitive, self.watch = sensitive, watch
-
-    def match(self, text: str, spelled: bool = False) -> Optional[Match]:
-        return self.watch.run(lambda: self.find(self.as_spelled if spelled else self.pieces, text))
-
-    def find(self, pieces: list[re.Pattern[str]], text: str) -> Optional[Match]:
-        """Where the first piece begins, if the others follow it."""
-        start, end = -1, 0
-        for piece in pieces:  # the first place of each after the one before: with stars between, that decides
-            found = piece.search(text, end)
-            if not found:
-                return None
-            start, end = found.start() if start < 0 else start, found.end()
-        return Match(1, 1, start, 1)
+def glob_pieces(text: str) -> list[str]:
+    """Shell wildcards as regular expressions: what stands between two `*`, with `?` for one character and `[...]` for one of a set."""
+    if not text.strip("*"):
+        raise cc.Refusal(f"--glob '{text}' would match everything; give some text between the stars")
+    return ["".join(map(glob_part, re.findall(rf"{GLOB_SET}|.", piece, re.S))) for piece in re.findall(rf"(?:{GLOB_SET}|[^*])+", text)]
 
 
-def glob_piece(piece: str, sensitive: bool) -> str:
-    """The regular expression of what stands between two stars."""
-    parts = []
-    for part in re.findall(rf"{GLOB_SET}|.", piece, re.S):
-        if len(part) > 1:
-            inside = part[1:-1] if sensitive else part[1:-1].lower()
-            negated = len(inside) > 1 and inside[0] in "!^"
-            parts.append(f"[{'^' if negated else ''}{re.escape(inside[negated:]).replace(chr(92) + '-', '-')}]")
-        else:
-            parts.append("." if part == "?" else re.escape(fold(part, sensitive)))
-    return "".join(parts)
+def glob_part(part: str) -> str:
+    """The regular expression of one character or set of a glob."""
+    if len(part) == 1:
+        return "." if part == "?" else re.escape(part)
+    negated = len(part) > 3 and part[1] in "!^"
+    return f"[{'^' if negated else ''}{re.escape(part[1 + negated : -1]).replace(chr(92) + '-', '-')}]"
 
 
 # ----------------------------------------------------------------------------------------- raw lines, before any parsing
 
-SAFE_RUN = re.compile(r"[!#$%()*+,\-.0-9:=?@\[\]^_a-z{|}~]+")  # these are spelled in JSON as they are, or by \u; not " \ / & < > ' and blanks
+SAFE_RUN = r"[!#$%()*+,\-.0-9:=?@\[\]^_a-z{|}~]+"  # these are spelled in JSON as they are, or by \u; not " \ / & < > ' and blanks
 FOLDED_TO_ASCII = "\xdf\u0130\u0131\u0149\u017f\u1e9a\u1e9e\u212a\ufb00\ufb01\ufb02\ufb03\ufb04\ufb05\ufb06"  # a test goes through all of Unicode
 OTHER_SPELLINGS = {  # of a letter, the codes of them; re takes a dotless i for an i where case is ignored
     letter: [ord(other) for other in FOLDED_TO_ASCII if letter in other.casefold().replace("\u0131", "i")] for letter in "afiklnst"
 }
 MADE_UP = "[image]"  # the one text in an item that its line does not hold
-SAVED = re.compile(rb"tool-results[/\\]+([\w.-]+)")
-SAVED_BY = re.compile(rb"([\w-]+)[/\\]+\Z")  # what stands before that: the session
+SAVED = rb"tool-results[/\\]+([\w.-]+)"
+SAVED_BY = rb"([\w-]+)[/\\]+\Z"  # what stands before that: the session
 NAME_BYTES = 256  # a file's name has 255 at most
-SNAPSHOT = re.compile(rb'\{"parentUuid":(?:null|"[^"\\]*"),"isSidechain":(?:true|false),"attachment":\{"type":"prompt_snapshot"')
-UNICODE_ESCAPES = re.compile(r"\\\\|((?:\\u[0-9a-fA-F]{4})+)")
+UNICODE_ESCAPES = r"\\\\|((?:\\u[0-9a-fA-F]{4})+)"
 USE_SIEVE = True  # tests turn it off, to see that it never changes a result
 
 
@@ -472,52 +439,39 @@ class Sieve:
         self.pieces: list[str] = []
         self.needles: set[bytes] = set()
         self.codes: set[int] = set()
-        self.plain = False
         self.blind = not (literals and USE_SIEVE and all(self.take(fold(literal, False).replace("\u0131", "i")) for literal in literals))
         spelled = sorted(re.escape(json.dumps(chr(code))[3:-1]).encode() for code in self.codes)  # what follows the first \\u
-        self.escaped = re.compile(rb"\\u(?:" + b"|".join([*([b"00[2-7]"] if self.plain else []), *spelled]) + rb")")
+        self.escaped = re.compile(rb"\\u(?:" + b"|".join([*([b"00[2-7]"] if self.needles else []), *spelled]) + rb")")
         self.high: dict[bytes, list[bytes]] = {}
         for code in sorted(self.codes):
             self.high.setdefault(chr(code).encode()[:1], []).append(chr(code).encode())
 
     def take(self, literal: str) -> bool:
         """Note what one text asks for. Returns whether it asks for anything."""
-        run = max(SAFE_RUN.findall(literal), key=len, default="")
+        run = max(re.findall(SAFE_RUN, literal), key=len, default="")
         if run:
-            self.plain = True
             self.pieces.append(run)
             self.needles |= {run.encode(), *([b'"document"'] if run in MADE_UP else [])}
             self.codes.update(code for letter in run for code in OTHER_SPELLINGS.get(letter, ()))
             return True
-        return any(self.take_letter(letter, literal) for letter in literal)
-
-    def take_letter(self, letter: str, literal: str) -> bool:
-        """One letter of a word without plain characters. Returns whether all its spellings are known."""
-        spellings = spellings_of(letter)
-        if spellings:
+        letter = next(filter(spellings_of, literal), "")  # the first of which all spellings are known
+        if letter:
             self.pieces.append(next(piece for piece in re.findall(r"[^\s\"\\/<>&']+", literal) if letter in piece))
-            self.codes.update(spellings)
-        return bool(spellings)
+            self.codes.update(spellings_of(letter))
+        return letter != ""
 
-    def respelled(self, raw: bytes, lowered: bytes) -> bool:
-        """Whether a character that matters is spelled otherwise in it."""
-        if self.escaped.search(lowered):
-            return True
-        return not raw.isascii() and any(lead in raw and any(spelling in raw for spelling in known) for lead, known in self.high.items())
-
-    def passes(self, chunk: bytes) -> bool:
-        """Whether any line of a chunk may match."""
-        lowered = chunk.lower()
-        return any(needle in lowered for needle in self.needles) or self.respelled(chunk, lowered)
-
-    def passes_line(self, line: bytes) -> bool:
-        """Whether one line may match: a needle is in it, or it holds one spelled otherwise."""
-        lowered = line.lower()
+    def passes(self, data: bytes, line: bool = False) -> bool:
+        """Whether any line of these may match; of a single `line` it is looked at closely: a needle is in it, or one spelled otherwise."""
+        lowered = data.lower()
         if any(needle in lowered for needle in self.needles):
             return True
-        if not self.respelled(line, lowered):
+        other = not data.isascii() and any(lead in data and any(spelling in data for spelling in known) for lead, known in self.high.items())
+        if not (other or self.escaped.search(lowered)):
             return False
-        folded = fold(UNICODE_ESCAPES.sub(unescape, line.decode("utf-8", "replace")), False)
+        return not line or self.holds(fold(re.sub(UNICODE_ESCAPES, unescape, data.decode("utf-8", "replace")), False))
+
+    def holds(self, folded: str) -> bool:
+        """Whether a folded text has what is looked for."""
         dotted = folded.replace("\u0131", "i").replace("i\u0307", "i")  # re takes either for an i where case is ignored
         return any(piece in folded or piece in dotted for piece in self.pieces)
 
@@ -537,67 +491,55 @@ def spellings_of(letter: str) -> tuple[int, ...]:
         return ()
     code = ord(letter)
     ranges = [range(0x80, 0x3000), range(0xA640, 0xAC00), range(0xF900, 0xFB50)] if code < 0xAC00 else [range(code - 0x100, code + 0x100)]
-    ranges += [range(0x2F800, 0x2FA20)] if code >= 0x3400 else []
-    near = {code, *(ord(other) for other in (letter.upper(), letter.lower(), letter.title()) if len(other) == 1)}
-    folded = {other for codes in ranges for other in codes if not 0xD800 <= other <= 0xDFFF and letter in fold(chr(other), False)}
-    return tuple(sorted(near | folded))
+    ranges += [range(0x2F800, 0x2FA20), range(code, code + 1)]
+    return tuple({other for codes in ranges for other in codes if not 0xD800 <= other <= 0xDFFF and letter in fold(chr(other), False)})
 
 
 def is_bulk(data: bytes, start: int, end: int) -> bool:
     """Whether a line of `data` is a whole record that holds no item: the client's copies of requests, and bookkeeping."""
-    if data.startswith(b'{"type":"', start):
+    if data.startswith(cc.SIDE_START, start):
         return cc.is_idle(data, start, end)
-    snapshot = SNAPSHOT.match(data, start, end)
-    return snapshot is not None and data.endswith((b"}\n", b"}\r\n"), start, end) and data.find(b'{"parentUuid":', snapshot.end(), end) < 0
-
-
-def read_chunks(path: str, start: int, end: int) -> Iterator[tuple[int, bytes, int]]:
-    """The lines between two places of a file, CHUNK_BYTES or a longer line at a time: where they begin, bytes, and how many of those
-    are whole lines. Raises OSError."""
-    width = CHUNK_BYTES
-    with open(path, "rb", buffering=0) as file:
-        while start < end:
-            file.seek(start)
-            data = file.read(min(width, end - start))
-            if not data:
-                return
-            size = data.rfind(b"\n") + 1 if len(data) == width < end - start else len(data)
-            if size:
-                yield start, data, size
-            start, width = start + size, CHUNK_BYTES if size else width * 2
+    head = cc.CHAIN_HEAD.match(data, start, min(start + cc.TAIL_BYTES, end))
+    snapshot = head is not None and head[head.re.groups] == b"prompt_snapshot"  # its last group is the kind of an attachment
+    return snapshot and data.endswith((b"}\n", b"}\r\n"), start, end) and data.find(b'{"parentUuid":', start + 1, end) < 0
 
 
 def without_bulk(offset: int, data: bytes, size: int) -> Iterator[tuple[int, bytes]]:
-    """(offset, bytes) of the lines that may hold items, in one piece what stands together."""
+    """(offset, bytes) of the lines in so much of `data` that may hold items, in one piece what stands together."""
     begin = at = 0
     while at < size:
         end = data.find(b"\n", at) + 1 or size
         if end - at > LONG_LINE and is_bulk(data, at, end):
-            if begin < at:
-                yield offset + begin, data[begin:at]
+            yield offset + begin, data[begin:at]
             begin = end
         at = end
-    if begin < at:
-        yield offset + begin, data[begin:size]
+    yield offset + begin, data[begin:size]
 
 
 def scan(path: str, sieve: Sieve, start: int, end: int) -> Iterator[tuple[int, int, dict[int, int]]]:
-    """Test the lines between two places of a transcript, chunk by chunk: where it ends, bytes tested, and offset -> size of each line
-    that may match. Raises OSError."""
-    for offset, data, size in read_chunks(path, start, end):
-        pieces = list(without_bulk(offset, data, size))
-        passing = [(at, piece) for at, piece in pieces if sieve.passes(piece) or b"tool-results" in piece]
-        yield offset + size, sum(len(piece) for _, piece in pieces), dict(passing_lines(passing, path, sieve))
+    """Test the lines that begin between two places of a transcript, CHUNK_BYTES or a longer line at a time, the last ones perhaps beyond:
+    where these end, bytes tested, and offset -> size of each line that may match. Raises OSError."""
+    width = CHUNK_BYTES
+    with open(path, "rb", buffering=0) as file:
+        while start < end:
+            file.seek(start)
+            data = file.read(width)
+            size = data.rfind(b"\n") + 1 if len(data) == width else len(data)
+            if not data:
+                return
+            width = CHUNK_BYTES if size else width * 2
+            pieces = list(without_bulk(start, data, size))
+            start += size
+            yield start, sum(len(piece) for _, piece in pieces), dict(passing_lines(pieces, path, sieve))
 
 
 def passing_lines(pieces: list[tuple[int, bytes]], path: str, sieve: Sieve) -> Iterator[tuple[int, int]]:
     """Offset and size of those that may match, themselves or by an output saved in a file of its own."""
-    for at, piece in pieces:
-        offset = at
-        for line in piece.split(b"\n"):
-            if sieve.passes_line(line) or (b"tool-results" in line and saved_passes(line, path, sieve)):
-                yield offset, len(line)
-            offset += len(line) + 1
+    for offset, piece in pieces:
+        lines = piece.split(b"\n") if sieve.passes(piece) or b"tool-results" in piece else []
+        for at, line in zip(itertools.accumulate((len(line) + 1 for line in lines), initial=offset), lines):
+            if sieve.passes(line, True) or saved_passes(line, path, sieve):
+                yield at, len(line)
 
 
 Offsets = Optional[set[int]]  # of the lines that may match; None: of all, since nearly all may, and the test no longer pays
@@ -617,14 +559,6 @@ def passing_offsets(path: str, sieve: Sieve, start: int, end: int) -> Offsets:
     return found
 
 
-def first_passing(path: str, sieve: Sieve, end: int) -> tuple[Offsets, int]:
-    """The lines that may match in the first chunk that holds any, and where that ends; none and `end` where there is no such chunk.
-    Raises OSError."""
-    if sieve.blind:
-        return None, end
-    return next(((set(passing), tested) for tested, _, passing in scan(path, sieve, 0, end) if passing), (set(), end))
-
-
 def next_line(path: str, place: int) -> int:
     """Where the first line after a place of a file begins. Raises OSError."""
     with open(path, "rb") as file:
@@ -634,8 +568,8 @@ def next_line(path: str, place: int) -> int:
 
 
 def saved_passes(line: bytes, path: str, sieve: Sieve) -> bool:
-    """Whether an output that the line says was saved may match."""
-    for saved in saved_outputs(path, line):
+    """Whether an output that the line says was saved in a file of its own may match."""
+    for saved in saved_outputs(path, line) if b"tool-results" in line else ():
         with suppress(OSError), open(saved, "rb") as file:
             if sieve.passes(file.read()):
                 return True
@@ -643,22 +577,26 @@ def saved_passes(line: bytes, path: str, sieve: Sieve) -> bool:
 
 
 def saved_outputs(path: str, text: bytes) -> Iterator[str]:
-    """Paths of the outputs that a text of a transcript says the client saved: beside it, wherever it lies now, or in another project,
-    since a fork's lines name the session they were copied from. Those that are gone are left out."""
+    """Paths of the outputs that a text of a transcript says the client saved. Those that are gone are left out."""
+    return filter(None, (saved_output(path, session, name) for session, name in dict.fromkeys(saved_names(text))))
+
+
+@lru_cache(maxsize=4096)
+def saved_output(path: str, session: str, name: str) -> Optional[str]:
+    """An output beside its transcript, wherever that lies now, or in another project, since a fork's lines name the session they were
+    copied from; None where it is gone."""
     stem, _ = os.path.splitext(os.path.abspath(path))
     place = os.path.dirname(stem)
     started, _, _ = place.partition(f"{os.sep}subagents")  # of a sub-agent's transcript
-    for folder, file in dict.fromkeys(saved_names(text)):
-        saved = saved_in((stem, os.path.join(place, folder), started), file)
-        saved = saved or (saved_elsewhere(folder, file) if re.fullmatch(cc.UUID, folder) else None)
-        if saved:
-            yield saved
+    return saved_in((stem, os.path.join(place, session), started), name) or (
+        saved_in((os.path.join(folder, session) for folder in cc.all_folders()), name) if re.fullmatch(cc.UUID, session) else None
+    )
 
 
 def saved_names(text: bytes) -> Iterator[tuple[str, str]]:
     """Session and file name of the outputs that a text says were saved."""
-    for found in SAVED.finditer(text):
-        if session := SAVED_BY.search(text[max(found.start() - NAME_BYTES, 0) : found.start()]):
+    for found in re.finditer(SAVED, text):
+        if session := re.search(SAVED_BY, text[max(found.start() - NAME_BYTES, 0) : found.start()]):
             yield session[1].decode(), found[1].decode()
 
 
@@ -666,12 +604,6 @@ def saved_in(folders: Iterable[str], name: str) -> Optional[str]:
     """The output of this name that one of these sessions' folders holds, None where none does."""
     paths = (os.path.join(folder, "tool-results", name) for folder in folders)
     return next((path for path in paths if os.path.isfile(path) and not os.path.islink(path)), None)
-
-
-@lru_cache(maxsize=1024)
-def saved_elsewhere(session: str, name: str) -> Optional[str]:
-    """The same in the folder of another project."""
-    return saved_in((os.path.join(folder, session) for folder in cc.all_folders()), name)
 
 
 # --------------------------------------------------------------------------------------------------------------- items
@@ -695,9 +627,9 @@ OWN_COMMAND = (  # one of these scripts run, by python or as a command's first w
     r"|(?<![\w.])(?:python|pypy|py)[\d.]*[\"']? +(?:-[WX] +[^\s-]\S* +|-\S+ +){0,6})"
     r"(?:\"[^\"\n]*|'[^'\n]*|(?:\\.|[^\s\"';&|(`\\])*)\b(?:compact|query|fork)_session\.py\b"
 )
-OWN_PROMPT = re.compile(r"/(?:cc-carryover:)?cc-(?:compact|query-chat|fork)\b")
-OWN_REPORT = re.compile(r"\s*<(?:chat-query|compacted-session-chain|forked-session)\b")
-NUMBERED = re.compile(r" *\d+[→\t]")
+OWN_PROMPT = r"/(?:cc-carryover:)?cc-(?:compact|query-chat|fork)\b"
+OWN_REPORT = r"\s*<(?:chat-query|compacted-session-chain|forked-session)\b"
+NUMBERED = r" *\d+[→\t]"
 
 
 def leaves(value: object) -> Iterator[str]:
@@ -715,33 +647,29 @@ def leaves(value: object) -> Iterator[str]:
         yield str(value)
 
 
-def detail_texts(value: object, found: list[str], key: str = "") -> list[str]:
-    """The texts of the client's detail of a result, added to `found`: what a tool gave back, without its bookkeeping (ids, states,
-    counts). A list of texts is one, such as the lines of a patch, of which those that it changed are the call's own text."""
+def detail_texts(value: object, key: str = "") -> Iterator[str]:
+    """The texts of the client's detail of a result: what a tool gave back, without its bookkeeping (ids, states, counts). A list of
+    texts is one, such as the lines of a patch, of which those that it changed are the call's own text."""
     if isinstance(value, str):
-        found.append(value)
+        yield value
     elif isinstance(value, dict):
         for name, inner in value.items():
             identifies = isinstance(inner, str) and (name.endswith(IDENTIFIER_ENDS) or name in IDENTIFIERS)
             if name not in SKIPPED_KEYS and not identifies:
-                detail_texts(inner, found, name)
+                yield from detail_texts(inner, name)
     elif isinstance(value, list) and cc.all_strings(value):
-        lines = [line for line in value if not line.startswith(("+", "-"))] if key == "lines" else value
-        found += ["\n".join(lines)] if lines else []
+        yield "\n".join(line for line in value if key != "lines" or not line.startswith(("+", "-")))
     elif isinstance(value, list):
         for inner in value:
-            detail_texts(inner, found, key)
-    return found
+            yield from detail_texts(inner, key)
 
 
 def is_numbered(block: str, text: str) -> bool:
     """Whether a block is `text` with its lines numbered, as Read shows a file: as many lines, and the same first and last one."""
-    if not NUMBERED.match(block):
-        return False
     shown, own = block.rstrip("\n"), text.rstrip("\n")
-    if shown.count("\n") != own.count("\n"):
+    if not re.match(NUMBERED, block) or shown.count("\n") != own.count("\n"):
         return False
-    ends = [NUMBERED.sub("", line, 1) for line in (shown.partition("\n")[0], shown.rpartition("\n")[2])]
+    ends = [re.sub(NUMBERED, "", line, count=1) for line in (shown.partition("\n")[0], shown.rpartition("\n")[2])]
     return ends == [own.partition("\n")[0], own.rpartition("\n")[2]]
 
 
@@ -757,8 +685,8 @@ def fullest(texts: Iterable[str]) -> str:
 class Reader:
     """One transcript opened for its items: what became of each record, in which turn it stands, which call a result answers."""
 
-    def __init__(self, target: Target, thinking: bool, start: int = 0) -> None:
-        self.target, self.thinking, self.start = target, thinking, start
+    def __init__(self, target: Target, start: int = 0) -> None:
+        self.target, self.start = target, start
         self.transcript = cc.read_transcript(target.path, False, start)
         self.by_uuid = {record.uuid: record for record in self.transcript.records}
         self.unsure = False  # whether an item takes a look before `start`
@@ -801,10 +729,10 @@ class Reader:
             return "subagent"
         return self.states.get(record.uuid, "abandoned") if record.uuid and self.conversation.happened else "live"
 
-    def records(self, offsets: Offsets, end: int = sys.maxsize) -> Iterator[cc.Record]:
+    def records(self, offsets: Offsets, end: int = sys.maxsize) -> list[cc.Record]:
         """The records of the lines at these offsets, or of all before `end`, in file order."""
         every = cc.merged(self.transcript.records, self.transcript.loose)
-        return (record for record in every if (record.offset < end if offsets is None else record.offset in offsets))
+        return [record for record in every if (record.offset < end if offsets is None else record.offset in offsets)]
 
     def items(self, record: cc.Record) -> Iterator[Item]:
         """What one record holds."""
@@ -820,7 +748,7 @@ class Reader:
             if not runs_own_script(prompt.text):
                 yield Item("command", prompt.text.removeprefix("! "), prompt.how)
         elif prompt:
-            if not OWN_PROMPT.match(prompt.text):
+            if not re.match(OWN_PROMPT, prompt.text):
                 yield Item("user", prompt.text, prompt.how if prompt.how != "typed" else "")
         elif record.sidechain and record.kind == "user" and text.strip() and not record.meta:
             yield Item("user", text, "asked of the sub-agent")
@@ -830,11 +758,11 @@ class Reader:
             yield from self.output_item(record, result)
 
     def answer_items(self, record: cc.Record) -> Iterator[Item]:
-        """A reply, its thinking where that is asked for, and its calls."""
+        """A reply, its thinking, and its calls."""
         text = "\n".join(record.texts())
         if text.strip():
             yield Item("output", text, "written by the client") if cc.is_synthetic(record) else Item("agent", text)
-        thought = "\n".join(block.text for block in record.blocks if isinstance(block, cc.Thinking)) if self.thinking else ""
+        thought = "\n".join(block.text for block in record.blocks if isinstance(block, cc.Thinking))
         if thought.strip():
             yield Item("thinking", thought, part="thinking")
         for call in record.calls():
@@ -854,7 +782,7 @@ class Reader:
             parent = self.look_up(record)
             asked = cc.prompt_of(parent) if parent else None
             output = cc.shell_output(text)
-            if not OWN_REPORT.match(output):
+            if not re.match(OWN_REPORT, output):
                 yield Item("output", output, asked.text if asked else "")
         elif "<task-notification>" in text and not record.meta and record.kind in ("user", "attachment"):
             named = re.search(r"<tool-use-id>(.*?)</tool-use-id>", text)
@@ -866,10 +794,10 @@ class Reader:
         call = self.call(record, result.call_id)
         output = result.read()
         may_be_run = call is None or call.name == "Bash"  # in a spelling that is not known; a page or file that begins so is a hit
-        if (call and is_own_call(call)) or (may_be_run and OWN_REPORT.match(output.text)):
+        if (call and is_own_call(call)) or (may_be_run and re.match(OWN_REPORT, output.text)):
             return
         given = list(leaves(call.input)) if call else []
-        details = [text for text in detail_texts(output.detail, []) if not any(text in own for own in given)]
+        details = [text for text in detail_texts(output.detail) if text and not any(text in own for own in given)]
         block = "" if any(is_numbered(output.text, detail) for detail in details) else output.text
         text = fullest([self.saved_text(output), block, *details])
         if text.strip():
@@ -912,7 +840,7 @@ def key_of(record: cc.Record) -> str:
 def is_own_call(call: cc.Call) -> bool:
     """Whether a call ran one of these scripts or skills: the search's own traces are no hits."""
     if call.name == "Skill":
-        return bool(OWN_PROMPT.match("/" + call.argument("skill", "command").lstrip("/")))
+        return re.match(OWN_PROMPT, "/" + call.argument("skill", "command").lstrip("/")) is not None
     return call.name == "Bash" and runs_own_script(call.argument("command"))
 
 
@@ -943,30 +871,36 @@ class Target(NamedTuple):
         return self.parent or os.path.splitext(os.path.basename(self.path))[0]
 
 
-class Search(NamedTuple):
-    """What is looked for, and which items count: all that a worker has to know."""
+def matcher_of(options: argparse.Namespace, watch: Stopwatch) -> Words | Pattern:
+    """What the command line looks for. Raises Refusal where that is nothing."""
+    if options.mode == "keyword":
+        return Words(options.query, options.case_sensitive)
+    pieces = glob_pieces(options.query) if options.mode == "glob" else [options.query]
+    return Pattern(f"--{options.mode} {options.query}", pieces, options.case_sensitive, options.mode == "regexp", watch)
 
-    matcher: Matcher
-    sieve: Sieve
-    kinds: frozenset[str]
-    states: frozenset[str]
-    since: Optional[float]
-    until: Optional[float]
-    keep: int  # the best hits
-    split: bool = False  # whether a large transcript may be searched in two processes
-    alone: bool = False  # whether it is the only one, so that no text can stand in another, too
+
+class Search:
+    """What is looked for, in which transcripts, and which items count. Raises Refusal where there is nothing to look for."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options, (self.targets, self.named) = options, find_targets(options)
+        self.watch = Stopwatch(options.timeout)
+        self.matcher = matcher_of(options, self.watch)
+        self.sieve = Sieve(self.matcher.literals)
+        self.kinds = options.type.split(",") if options.type else [kind for kind in KINDS if kind != "thinking"]
+        states = options.only.split(",") if options.only else STATES
+        self.states = [state for state in states if options.subagents or state != "subagent"]
+        self.since, self.until = options.since_time, options.until_time
+        self.keep = options.limit or DEFAULT_LIMIT  # the best hits
+        self.split = cc.can_split()  # whether a large transcript may be searched in two processes
+        self.by_state = not {"live", "compacted", "abandoned"}.issubset(states)  # it matters what became of a record: that takes the conversation
 
     def in_time(self, timestamp: str) -> bool:
         """Whether a record's time is in the span asked for; one without a time is in none but the whole."""
-        if self.since is None and self.until is None:
+        if (self.since, self.until) == EVER:
             return True
         when = cc.seconds(timestamp)
-        return when is not None and (self.since is None or when >= self.since) and (self.until is None or when <= self.until)
-
-    @property
-    def by_state(self) -> bool:
-        """Whether it matters what became of a record, which takes the whole conversation."""
-        return not self.states.issuperset(("live", "compacted", "abandoned"))
+        return when is not None and self.since <= when <= self.until
 
     def takes(self, reader: Reader, record: cc.Record) -> bool:
         """Whether a record was written when, and stands where it counts."""
@@ -975,106 +909,88 @@ class Search(NamedTuple):
         return not (self.by_state or record.sidechain or reader.target.agent) or reader.state(record) in self.states
 
 
-class Hit(NamedTuple):
-    """A matching item. `rank` orders hits, the best first; `keys` tell it from others: of the row, of the text at its time.
+class Hit:
+    """A matching item. `rank` orders hits, the best first; `key` tells it from others: its row, its text at its time (0 where the
+    time is not known), its session. Where it stands is added to those that may be shown."""
 
-    What only those that are shown need is added late: state, turn and title; and of the item's whole text the window around the
-    hit, which begins at `at` there, with how much lies `before` and `after` it.
-    """
+    def __init__(self, target: Target, place: tuple[int, str], timestamp: str, item: Item, match: Match) -> None:
+        self.target, self.place, self.timestamp, self.item, self.match = target, place, timestamp, item, match
+        offset, uuid = place  # of the record
+        age, size = -(cc.seconds(timestamp) or 0.0), len(item.text)
+        self.rank = (-match.telling, -match.distinct, -match.hits, age, -size, target.path, offset, item.part)
+        text = hash((item.kind, timestamp, size, item.text[:TWIN_CHARS])) if timestamp else 0
+        self.key = (hash((uuid or f"{target.path}@{offset}", item.kind, item.part)), text, target.session)
+        self.state, self.title = "", ""
+        self.turn: Optional[int] = None
 
-    rank: tuple[Any, ...]
-    keys: tuple[int, int]
-    target: Target
-    place: tuple[int, str]  # offset and uuid of the record
-    timestamp: str
-    item: Item
-    match: Match
-    state: str = ""
-    turn: Optional[int] = None
-    title: str = ""
-    at: int = -1
-    before: int = 0
-    after: int = 0
-
-    def windowed(self, matcher: Matcher) -> Hit:
-        """The same with the text around the hit alone."""
-        text = self.item.text
-        at = matcher.middle(text, self.match)
-        first, last = max(at - WINDOW_CHARS, 0), min(at + WINDOW_CHARS, len(text))
-        return self._replace(item=self.item._replace(text=text[first:last]), at=at - first, before=first, after=len(text) - last)
-
-    def placed(self, reader: Reader, record: Optional[cc.Record]) -> Hit:
-        """The same with where it stands in its session; None stands for what was written since that was read."""
-        state = reader.state(record) if record else "live"
-        turn = reader.turns.get(key_of(record)) if record and state != "subagent" else None
-        return self._replace(state=state, turn=turn, title=reader.title)
-
-
-def hit_of(target: Target, place: tuple[int, str], timestamp: str, item: Item, match: Match, alone: bool) -> Hit:
-    """The item as a hit, with its whole text."""
-    offset, uuid = place
-    rank = (-match.telling, -match.distinct, -match.hits, -(cc.seconds(timestamp) or 0.0), -len(item.text), target.path, offset, item.part)
-    row = hash((uuid or f"{target.path}@{offset}", item.kind, item.part))
-    text = hash((item.kind, timestamp, item.text)) if timestamp and not alone else 0
-    return Hit(rank, (row, text), target, place, timestamp, item, match)
+    def locate(self, reader: Reader, record: Optional[cc.Record]) -> None:
+        """Note where it stands in its session; None stands for what was written since that was read."""
+        self.state, self.title = reader.state(record) if record else "live", reader.title
+        self.turn = reader.turns.get(key_of(record)) if record and self.state != "subagent" else None
 
 
 class Tally:
-    """What was found so far: the best hits, all hits counted once, and in which sessions a row stands."""
+    """What was found so far: the best hits, and of each hit the row that it counts as: a fork's copy, or a line written again, is none."""
 
     def __init__(self, keep: int) -> None:
         self.keep, self.bytes, self.sessions, self.unreadable, self.read = keep, 0, 0, 0, 0
         self.hits: list[Hit] = []
-        self.seen: dict[int, list[str]] = {}  # row -> sessions it was found in
+        self.rows: dict[tuple[int, int, str], int] = {}  # by the hits' keys
         self.twins: dict[int, tuple[int, str]] = {}  # text at its time -> row and session
         self.worst: Optional[tuple[Any, ...]] = None  # the rank of the last of the best, once there are enough
         self.left_over: set[int] = set()  # offsets of lines that only the whole file explains
         self.stopped = False
 
-    def add(self, hit: Hit) -> None:
-        """Count a hit, unless its row is known: a fork's copy, or a line written again."""
-        row, text = hit.keys
-        session = hit.target.session
-        known = self.twins.setdefault(text, (row, session)) if text else (row, session)
-        row = known[0] if known[1] != session else row
-        sessions = self.seen.setdefault(row, [])
-        if session not in sessions:
-            sessions.append(session)
-        if self.worst is None or hit.rank < self.worst:
-            self.hits.append(hit._replace(keys=(row, text)))
-            if len(self.hits) > 4 * self.keep + 16:
-                self.trim()
+    @property
+    def matched(self) -> int:
+        """How many rows match."""
+        return len(set(self.rows.values()))
+
+    def sessions_of(self, hit: Hit) -> list[str]:
+        """The sessions that hold this row, as they were found."""
+        return list(dict.fromkeys(key[2] for key, row in self.rows.items() if row == self.rows[hit.key]))
+
+    def count(self, key: tuple[int, int, str]) -> None:
+        """Count a row, unless it is known: the same text at the same time in another session is the same row."""
+        row, text, session = key
+        first, there = self.twins.setdefault(text, (row, session)) if text else (row, session)
+        self.rows[key] = row if there == session else first
+
+    def add(self, hit: Hit) -> bool:
+        """Count a hit. Returns whether it may be one of the best, and is kept."""
+        self.count(hit.key)
+        if self.worst is not None and hit.rank >= self.worst:
+            return False
+        self.hits.append(hit)
+        if len(self.hits) > 4 * self.keep + 16:
+            self.trim()
+        return True
 
     def trim(self) -> None:
         """Keep the best hits, one of each row."""
         best: dict[int, Hit] = {}
         for hit in sorted(self.hits, key=lambda hit: hit.rank):
-            best.setdefault(hit.keys[0], hit)
+            best.setdefault(self.rows[hit.key], hit)
         self.hits = list(best.values())[: self.keep]
         self.worst = self.hits[-1].rank if len(self.hits) == self.keep else None
-
-    def complete(self, matcher: Matcher, reader: Reader) -> None:
-        """Keep of the best hits' texts no more than can be shown, and say where those of this session stand."""
-        self.trim()
-        offsets = {hit.place[0] for hit in self.hits if not hit.state}
-        records = {(record.offset, record.uuid): record for record in reader.records(offsets)} if offsets else {}
-        self.hits = [hit if hit.state else hit.windowed(matcher).placed(reader, records.get(hit.place)) for hit in self.hits]
 
     def merge(self, other: Tally) -> None:
         """Take over what another process found."""
         self.bytes, self.sessions, self.unreadable = self.bytes + other.bytes, self.sessions + other.sessions, self.unreadable + other.unreadable
         self.stopped = self.stopped or other.stopped
-        alias: dict[int, int] = {}  # rows of the other that are known here by another uuid
-        for text, (row, session) in other.twins.items():
-            known = self.twins.setdefault(text, (row, session))
-            if known[1] != session:
-                alias[row] = known[0]
-        for row, sessions in other.seen.items():
-            mine = self.seen.setdefault(alias.get(row, row), [])
-            mine += [session for session in sessions if session not in mine]
-        self.hits += [hit._replace(keys=(alias.get(hit.keys[0], hit.keys[0]), hit.keys[1])) for hit in other.hits]
+        for key in other.rows:
+            self.count(key)
+        self.hits += other.hits
         self.left_over |= other.left_over
         self.trim()
+
+    def locate(self, reader: Reader) -> None:
+        """Say where those of the best hits stand that another process found in this session."""
+        fresh = {hit.place: hit for hit in self.hits if not hit.state}
+        records = {(record.offset, record.uuid): record for record in reader.records({offset for offset, _ in fresh})} if fresh else {}
+        for hit in self.hits:
+            if not hit.state:
+                hit.locate(reader, records.get(hit.place))
 
 
 def search_target(target: Target, search: Search, tally: Tally) -> None:
@@ -1097,10 +1013,9 @@ def search_alone(target: Target, search: Search, tally: Tally, size: int) -> Non
     if tally.read > COLLECT_BYTES:  # records and results point at each other, and nothing else frees circles here
         tally.read = 0
         gc.collect()
-    reader = Reader(target, "thinking" in search.kinds)
+    reader = Reader(target)
     with reader.transcript.file:
         match_records(reader, reader.records(offsets), search, tally)
-        tally.complete(search.matcher, reader)
     tally.read += size
 
 
@@ -1110,89 +1025,81 @@ def search_in_two(target: Target, search: Search, tally: Tally, size: int) -> No
     Both test lines until this one meets one that may match: then the conversation is needed, and the other tests on alone. Where
     nearly all lines may match, the other matches those behind `cut`, and this one has only to say where they stand.
     """
-    middle = next_line(target.path, int(size * FIRST_SHARE))
-    cut = size if search.by_state else next_line(target.path, int(size * OWN_SHARE))
+    path, sieve = target.path, search.sieve
+    middle = next_line(path, int(size * FIRST_SHARE))
+    cut = size if search.by_state else next_line(path, int(size * OWN_SHARE))
     reading, writing = (os.fdopen(end, mode, 0) for end, mode in zip(os.pipe(), ("rb", "wb")))  # says from where on to test for this one
-    dense = False  # whether nearly all lines may match
+    dense = sieve.blind  # whether nearly all lines may match
 
     def test_on() -> Any:
         nonlocal dense
         writing.close()  # else the other process would wait for itself where this one is gone
-        offsets = passing_offsets(target.path, search.sieve, middle, size)
-        if offsets is not None:
-            offsets = both(offsets, passing_offsets(target.path, search.sieve, int.from_bytes(reading.read(8), "big"), middle))
-        dense = offsets is None
-        return offsets
+        late = passing_offsets(path, sieve, middle, size)
+        early = None if late is None else passing_offsets(path, sieve, int.from_bytes(reading.read(8), "big"), middle)
+        dense = late is None or early is None
+        return None if late is None or early is None else late | early
 
     def match_on() -> Any:
-        return search_end(target, search, cut) if dense else None
+        return match_end(target, search, cut) if dense else None
 
     with reading, writing, cc.second_process([test_on, match_on]) as answers:
-        early, tested = first_passing(target.path, search.sieve, middle)
+        tests = () if dense else scan(path, sieve, 0, middle)
+        early, tested = next(((set(passing), tested) for tested, _, passing in tests if passing), (set(), middle))
         writing.write(tested.to_bytes(8, "big"))
         writing.close()
         offsets: Offsets = early or next(answers)
         if offsets == set():
             return
-        reader = Reader(target, "thinking" in search.kinds)
+        reader = Reader(target)
         with reader.transcript.file:
             reader.conversation = cc.read_conversation(reader.transcript)  # while the other process works
-            offsets = both(early, next(answers)) if early else offsets
-            dense = offsets is None
+            late = next(answers) if early else offsets
+            offsets = None if late is None else early | late
             match_records(reader, reader.records(offsets, cut), search, tally)
-            if dense:
+            if offsets is None:
                 tally.merge(next(answers))
                 match_records(reader, reader.records(tally.left_over), search, tally)
-            tally.complete(search.matcher, reader)
+                tally.locate(reader)
 
 
-def both(one: Offsets, other: Offsets) -> Offsets:
-    """The lines of both."""
-    return None if one is None or other is None else one | other
-
-
-def search_end(target: Target, search: Search, start: int) -> Tally:
+def match_end(target: Target, search: Search, start: int) -> Tally:
     """What the lines from a place on hold; where the hits stand is left open, and so is what takes a look before that place."""
-    tally = Tally(search.keep)
-    reader = Reader(target, "thinking" in search.kinds, start)
+    reader = Reader(target, start)
     with reader.transcript.file:
-        match_records(reader, reader.records(None), search, tally)
-    tally.trim()
-    return tally
+        return match_records(reader, reader.records(None), search, Tally(search.keep))
 
 
-def match_records(reader: Reader, records: Iterable[cc.Record], search: Search, tally: Tally) -> None:
+def match_records(reader: Reader, records: list[cc.Record], search: Search, tally: Tally) -> Tally:
     """Match the items of these records; a pattern that runs away ends it, with what was found."""
     target, matcher = reader.target, search.matcher
     try:
         for record in records:
-            if not search.takes(reader, record):
-                continue
             reader.unsure = False
-            for item in reader.items(record):
+            for item in reader.items(record) if search.takes(reader, record) else ():
                 if reader.unsure:
                     tally.left_over.add(record.offset)
                     break
-                if item.kind in search.kinds and (match := matcher.match_in(item.text)):
-                    tally.add(hit_of(target, (record.offset, record.uuid), record.timestamp, item, match, search.alone))
+                if item.kind in search.kinds and (match := matcher.match(item.text)):
+                    hit = Hit(target, (record.offset, record.uuid), record.timestamp, item, match)
+                    if tally.add(hit) and not reader.start:
+                        hit.locate(reader, record)
     except TimeoutError:
         tally.stopped = True
+    tally.trim()
+    return tally
 
 
-def search_targets(targets: list[Target], search: Search) -> Tally:
-    """Search them all, in two processes where that pays."""
-    sizes = {target.path: size_of(target.path) for target in targets}
-    visible = len(targets) > 1 and sys.stderr is not None and sys.stderr.isatty()
-    if len(targets) < 2 or sum(sizes.values()) < SPLIT_BYTES or not cc.can_split():
-        return search_in_turn(targets, search._replace(split=cc.can_split(), alone=len(targets) == 1), visible)
-    halves: tuple[list[Target], list[Target]] = ([], [])
-    weights = [0, 0]
-    for target in sorted(targets, key=lambda target: -sizes[target.path]):
-        lighter = int(weights[1] < weights[0])
-        halves[lighter].append(target)
-        weights[lighter] += sizes[target.path]
-    with cc.second_process([lambda: search_in_turn(halves[1], search, False)]) as answers:
-        tally = search_in_turn(halves[0], search, visible)
+def search_targets(search: Search) -> Tally:
+    """Search all transcripts, in two processes where that pays: the largest that make half of the bytes and the others, or each one in two."""
+    sizes = {target: size_of(target.path) for target in search.targets}
+    total, visible = sum(sizes.values()), len(sizes) > 1 and sys.stderr is not None and sys.stderr.isatty()
+    if len(sizes) < 2 or total < SPLIT_BYTES or not search.split:
+        return search_in_turn(search.targets, search, visible)
+    search.split = False
+    targets = sorted(sizes, key=sizes.__getitem__, reverse=True)
+    half = sum(before < total / 2 for before in itertools.accumulate(map(sizes.__getitem__, targets), initial=0))
+    with cc.second_process([lambda: search_in_turn(targets[half:], search, False)]) as answers:
+        tally = search_in_turn(targets[:half], search, visible)
         tally.merge(next(answers))
     return tally
 
@@ -1213,7 +1120,7 @@ def search_in_turn(targets: list[Target], search: Search, visible: bool) -> Tall
             break
         if visible and time.monotonic() - shown > PROGRESS_SECONDS:
             shown = time.monotonic()
-            cc.write_complaint(f"\r{done} of {len(targets)} sessions, {len(tally.seen)} hits ")
+            cc.write_complaint(f"\r{done} of {len(targets)} sessions, {tally.matched} hits ")
     if visible:
         cc.write_complaint("\r\x1b[K")
     return tally
@@ -1222,8 +1129,8 @@ def search_in_turn(targets: list[Target], search: Search, visible: bool) -> Tall
 # ------------------------------------------------------------------------------------------------------------- targets
 
 HEAD_BYTES = 1 << 14  # of a transcript, where its first cwd stands nearly always
-FIRST_CWD = re.compile(rb'"cwd":("(?:[^"\\]|\\.)*")')
-CHAIN_SIDE = re.compile(rb'"isSidechain":(true|false)')
+FIRST_CWD = rb'"cwd":("(?:[^"\\]|\\.)*")'
+CHAIN_SIDE = rb'"isSidechain":(true|false)'
 
 
 def find_targets(options: argparse.Namespace) -> tuple[list[Target], Optional[cc.Found]]:
@@ -1231,12 +1138,11 @@ def find_targets(options: argparse.Namespace) -> tuple[list[Target], Optional[cc
     session where it names one. Raises Refusal where there is none of that name."""
     if options.ref or options.latest or any(named is not None for named in (options.id, options.title, options.file)):
         found = cc.find_session(options)
-        if (parent := sidechain_card(found.path)) is not None:
-            options.subagents = True  # who names a sub-agent's transcript asks for it
-            return [Target(found.path, parent, Target(found.path).session)], found
-        target = Target(found.path)
+        target = target_at(found.path)
         beside = (agent for agent in agents_in(os.path.dirname(found.path)) if agent.parent == target.session)
-        return [target, *((*own_agents(target), *beside) if options.subagents else ())], found
+        agents = [*own_agents(target), *beside] if options.subagents and not target.agent else []
+        options.subagents = options.subagents or target.agent != ""  # who names a sub-agent's transcript asks for it
+        return [target, *agents], found
     directory = cc.project_directory(options.project)
     barred = tuple(cc.session_id(name) for name in (*options.exclude, cc.own_session()) if name)
     trees: tuple[Optional[str], ...] = (None,) if options.all_projects else (directory, *cc.worktrees(directory))
@@ -1250,16 +1156,11 @@ def find_targets(options: argparse.Namespace) -> tuple[list[Target], Optional[cc
 
 def folder_targets(folder: str, tree: Optional[str], subagents: bool) -> Iterator[Target]:
     """The transcripts of one project folder that belong to directory `tree`."""
-    for path in cc.session_files([folder]):
-        side = sidechain_card(path)
-        if not fits(path, tree):
-            continue
-        if side is None:
-            yield Target(path)
-            yield from own_agents(Target(path)) if subagents else ()
-        elif subagents:
-            yield Target(path, side, Target(path).session)
-    yield from (agent for agent in agents_in(folder) if fits(agent.path, tree)) if subagents else ()
+    beside = agents_in(folder) if subagents else ()
+    for target in itertools.chain(map(target_at, cc.session_files([folder])), beside):
+        if (subagents or not target.agent) and fits(target.path, tree):
+            yield target
+            yield from own_agents(target) if subagents and not target.agent else ()
 
 
 def fits(path: str, tree: Optional[str]) -> bool:
@@ -1267,10 +1168,9 @@ def fits(path: str, tree: Optional[str]) -> bool:
     if tree is None:
         return True
     named_so = os.path.basename(os.path.dirname(path)) == cc.folder_name(tree)
-    if named_so and (first := FIRST_CWD.search(head_of(path))):
-        own, seen = (os.path.normcase(cc.normalized(place)) for place in (os.path.realpath(tree), cc.parse_string(first[1])))
-        if f"{seen}{os.sep}".startswith(own.rstrip(os.sep) + os.sep):
-            return True
+    first = re.search(FIRST_CWD, head_of(path)) if named_so else None
+    if first and (cc.parse_string(first[1]) + os.sep).startswith(os.path.realpath(tree).rstrip(os.sep) + os.sep):
+        return True
     card = cc.read_card(path)
     return named_so if card is None else cc.belongs(card, tree)  # what cannot be read is counted, not passed over
 
@@ -1283,29 +1183,25 @@ def head_of(path: str) -> bytes:
     return b""
 
 
-def sidechain_card(path: str) -> Optional[str]:
-    """The parent's id of a transcript that is all a sub-agent's, None of a session."""
-    first = CHAIN_SIDE.search(head_of(path))
-    if not first or first[1] == b"false":
-        return None
-    card = cc.read_card(path)
-    return first_session(path) if card and card.sidechain else None
+def target_at(path: str) -> Target:
+    """A transcript that does not lie where sub-agents' do, but may be all of one."""
+    side = re.search(CHAIN_SIDE, head_of(path))
+    card = cc.read_card(path) if side and side[1] == b"true" else None
+    return agent_target(path) if card and card.sidechain else Target(path)
 
 
-def first_session(path: str) -> str:
-    """The session that a sub-agent's records name, empty where none does."""
+def agent_target(path: str, parent: str = "") -> Target:
+    """A sub-agent's transcript; without a `parent` the session that its records name is it."""
     named = (cc.string(fields.get("sessionId")) for line in head_of(path).split(b"\n") for fields in cc.parse_line(line).objects)
-    return next(filter(None, named), "")
+    return Target(path, parent or next(filter(None, named), ""), os.path.splitext(os.path.basename(path))[0])
 
 
 def agents_in(folder: str, parent: str = "") -> Iterator[Target]:
     """The sub-agents' transcripts in a folder, and of one `parent` in those below; without it those that old clients put beside sessions."""
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(folders) if parent else []
-        for name in sorted(names):
-            if name.startswith("agent-") and name.endswith(".jsonl"):
-                path = os.path.join(place, name)
-                yield Target(path, parent or first_session(path), name[: -len(".jsonl")])
+        agents = [name for name in sorted(names) if name.startswith("agent-") and name.endswith(".jsonl")]
+        yield from (agent_target(os.path.join(place, name), parent) for name in agents)
 
 
 def own_agents(target: Target) -> Iterator[Target]:
@@ -1329,16 +1225,19 @@ def around(text: str, at: int, limit: int) -> tuple[int, int]:
     return start, start + len(cc.within(text[start:], limit))
 
 
-def snippet(hit: Hit, quote: cc.Quoter) -> Callable[[int], str]:
+def snippet(hit: Hit, matcher: Words | Pattern, quote: cc.Quoter) -> Callable[[int], str]:
     """The text around a hit, masked before it is cut at the cap, in its own spelling, with what was left out on both sides."""
-    plain = quote.plain(hit.item.text)
-    at = min(len(quote.plain(hit.item.text[: hit.at])), len(plain))
+    text = hit.item.text
+    middle = matcher.middle(text, hit.match)
+    first, last = max(middle - WINDOW_CHARS, 0), min(middle + WINDOW_CHARS, len(text))
+    plain = quote.plain(text[first:last])
+    at = min(len(quote.plain(text[first:middle])), len(plain))
 
     def within(limit: int) -> str:
-        if not hit.before and not hit.after and cc.utf16_length(plain) <= limit:
+        if last - first == len(text) and cc.utf16_length(plain) <= limit:
             return plain
         start, end = around(plain, at, max(limit - 2 * len("[… 000,000,000 characters] "), SMALLEST_SNIPPET // 2))
-        before, after = hit.before + start, hit.after + len(plain) - end
+        before, after = first + start, len(text) - last + len(plain) - end
         return (f"[… {before:,} characters] " if before else "") + plain[start:end] + (f" [{after:,} characters …]" if after else "")
 
     return within
@@ -1348,7 +1247,7 @@ class Report:
     """What the reports of a search, of turns and of sessions have in common."""
 
     def __init__(self, options: argparse.Namespace) -> None:
-        self.quote = cc.Quoter(options.show_secrets)
+        self.options, self.quote = options, cc.Quoter(options.show_secrets)
         late = LATE_OPTION if options.args_stdin and re.search(OPTION_LIKE, options.query) else ""
         self.head = self.element("notice", {}, self.quote.text(NOTICE + cc.lowered_bound(options) + late))
 
@@ -1360,6 +1259,10 @@ class Report:
         """The whole report."""
         return self.element(ROOT, given, f"\n{self.head}{body}")
 
+    def room(self, given: dict[str, object], body: str) -> int:
+        """Units that are left beside this much of the report."""
+        return int(self.options.max_chars) - cc.utf16_length(self.root(given, body))
+
     def command(self, name: str, given: dict[str, object], words: list[str]) -> str:
         """An element that holds the call of this script to go on with, spelled as the skill's rule lets it run, unless that is too long."""
         import shlex  # where something was left out
@@ -1368,20 +1271,20 @@ class Report:
         fits = cc.utf16_length(command) <= COMMAND_UNITS
         return self.element(name, given, self.quote.line(command, COMMAND_UNITS) if fits else "")
 
+    def turns_of(self, session: str, n: int) -> list[str]:
+        """The words that ask for an exchange of a session: its id, or the file that was given."""
+        named = ["--file", os.path.abspath(self.options.file)] if self.options.file else ["--chat", session]
+        return [*named, "--turn", str(n)]
 
-def naming(options: argparse.Namespace, session: str) -> list[str]:
-    """The option that names a session again: its id, or the file that was given."""
-    return ["--file", os.path.abspath(options.file)] if options.file else ["--chat", session]
-
-
-def same_again(options: argparse.Namespace, *names: str) -> list[str]:
-    """These options as they were given, and those that name the same sessions, wherever the command is run."""
-    words: list[str] = []
-    for name in (*names, "chat", "id", "title", "file", "project", "latest", "all_projects"):
-        value, option = getattr(options, name), f"--{name.replace('_', '-')}"
-        if value:
-            words += [option] if value is True else [option, os.path.join(cc.current_directory(), value) if name in ("file", "project") else value]
-    return [*words, *(word for session in options.exclude for word in ("--exclude", session))]
+    def same_again(self, *names: str) -> list[str]:
+        """These options as they were given, and those that name the same sessions, wherever the command is run."""
+        words: list[str] = []
+        for name in (*names, "chat", "id", "title", "file", "project", "latest", "all_projects"):
+            value, option = getattr(self.options, name), "--" + name.replace("_", "-")
+            if value:
+                value = os.path.join(cc.current_directory(), value) if name in ("file", "project") else value
+                words += [option] if value is True else [option, value]
+        return [*words, *(word for session in self.options.exclude for word in ("--exclude", session))]
 
 
 def that_fit(pieces: Iterable[str], room: int) -> Iterator[str]:
@@ -1395,8 +1298,7 @@ def that_fit(pieces: Iterable[str], room: int) -> Iterator[str]:
 
 def result(n: int, hit: Hit, search: Search, tally: Tally, report: Report) -> Callable[[int], str]:
     """A hit as an element whose text is cut at the cap."""
-    hit = hit if hit.at >= 0 else hit.windowed(search.matcher)  # of the history
-    also = [session for session in tally.seen.get(hit.keys[0], []) if session != hit.target.session]
+    also = [session for session in tally.sessions_of(hit) if session != hit.target.session]
     given = {
         "n": n,
         "type": hit.item.kind,
@@ -1410,7 +1312,7 @@ def result(n: int, hit: Hit, search: Search, tally: Tally, report: Report) -> Ca
         "score": search.matcher.score(hit.match),
     }
     label = cc.element("label", "", report.quote.line(hit.item.label, LABEL_CHARS)) if hit.item.label else ""
-    head, shown = report.quote.attributes(given), snippet(hit, report.quote)
+    head, shown = report.quote.attributes(given), snippet(hit, search.matcher, report.quote)
     return lambda cap: cc.element("result", head, label + cc.element("match", "", shown(cap).translate(cc.XML_ESCAPES))) + "\n"
 
 
@@ -1426,70 +1328,46 @@ def fitted(results: list[Callable[[int], str]], longest: int, room: int) -> list
     return list(that_fit(pieces(cc.first_that_fits(caps, room, pieces)), room))
 
 
-def next_steps(options: argparse.Namespace, report: Report, tally: Tally, shown: int) -> str:
+def next_steps(report: Report, tally: Tally, shown: int) -> str:
     """Elements that say how to go on."""
     first = next((hit for hit in tally.hits[:shown] if hit.turn), None)
-    steps = report.command("read-on", {}, [*naming(options, first.target.session), "--turn", str(first.turn)]) if first else ""
-    left = len(tally.seen) - shown
-    if left:
-        given = ("type", "only", "since", "until", "subagents", "case_sensitive", "history")
+    steps = report.command("read-on", {}, report.turns_of(first.target.session, first.turn or 0)) if first else ""
+    if tally.matched > shown:
+        again = report.same_again("type", "only", "since", "until", "subagents", "case_sensitive", "history")
         more = ["--limit", str(min(max(shown * 4, 20), 100)), "--truncate", "200", "--max-chars", "28000"]
-        hint = "narrow it: rarer words, --type, --only, --since, --chat ID"
-        words = [f"--{options.mode}", options.query, *same_again(options, *given), *more]
-        steps += report.command("omitted", {"results": left, "or": hint}, words)
+        given: dict[str, object] = {"results": tally.matched - shown, "or": "narrow it: rarer words, --type, --only, --since, --chat ID"}
+        steps += report.command("omitted", given, [f"--{report.options.mode}", report.options.query, *again, *more])
     return steps
 
 
 def search_report(options: argparse.Namespace) -> str:
     """The answer to a search. Raises Unfinished where a pattern ran away, with what was found."""
-    targets, named = find_targets(options)
-    watch = Stopwatch(options.timeout)
-    search = search_of(options, watch)
-    tally = search_targets(targets, search)
+    search = Search(options)
+    tally = search_targets(search)
     if options.history and not tally.stopped:
-        try:
-            search_history(options, search, tally, {target.session.lower() for target in targets if not target.agent})
-        except TimeoutError:
-            tally.stopped = True
-    watch.stop()
+        search_history(search, tally)
+    if search.watch.rung_in:
+        search.watch.set_alarm(0)
     tally.trim()
-    report = lay_out_search(options, search, tally, targets, named)
+    report = lay_out_search(search, tally)
     if tally.stopped:
         raise cc.Unfinished(
-            f"the pattern ran away and was stopped after {options.timeout:g} s with {len(tally.seen)} hits so far; "
+            f"the pattern ran away and was stopped after {options.timeout:g} s with {tally.matched} hits so far; "
             "use a plainer one, words, or a larger --timeout",
             report,
         )
     return report
 
 
-def search_of(options: argparse.Namespace, watch: Stopwatch) -> Search:
-    """What the command line looks for."""
-    import warnings
-
-    text, sensitive = options.query, options.case_sensitive
-    matcher: Matcher
-    if options.mode == "keyword":
-        matcher = Words(text, sensitive)
-    else:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # re's, of sets like [[:alpha:]]: the client pastes standard error into the prompt
-            matcher = (Pattern if options.mode == "regexp" else Glob)(text, sensitive, watch)
-    kinds = frozenset(options.type.split(",")) if options.type else frozenset(KINDS) - {"thinking"}
-    states = frozenset(options.only.split(",")) if options.only else frozenset(STATES)
-    states -= frozenset() if options.subagents else {"subagent"}
-    return Search(matcher, Sieve(matcher.literals), kinds, states, options.since_time, options.until_time, options.limit or DEFAULT_LIMIT)
-
-
-def lay_out_search(options: argparse.Namespace, search: Search, tally: Tally, targets: list[Target], named: Optional[cc.Found]) -> str:
+def lay_out_search(search: Search, tally: Tally) -> str:
     """The whole report, never longer than the bound."""
-    report = Report(options)
+    options, named, report = search.options, search.named, Report(search.options)
     given: dict[str, object] = {
         "mode": options.mode,
         "query": cc.shortened(options.query, 200),
         "sessions": tally.sessions,
         "bytes": tally.bytes,
-        "matched": len(tally.seen),
+        "matched": tally.matched,
         "showing": search.keep,
         "unreadable": tally.unreadable or None,
         "stopped": "timeout" if tally.stopped else None,
@@ -1498,44 +1376,47 @@ def lay_out_search(options: argparse.Namespace, search: Search, tally: Tally, ta
     if named and (named.note or named.others):
         note = f"{named.note}; also fits: {'; '.join(named.others)}" if named.others else named.note
         body = report.element("target", {}, report.quote.line(note, 500))
-    body += "" if tally.seen else no_hit(options, search, report, targets, named is not None)
-
-    def room(shown: int) -> int:
-        rest = cc.utf16_length(report.root(given, body + next_steps(options, report, tally, shown)))
-        return max(int(options.max_chars) - rest - 200, 0)
-
+    body += "" if tally.rows else no_hit(search, report)
     results = [result(n, hit, search, tally, report) for n, hit in enumerate(tally.hits, 1)]
-    shown = fitted(results, options.truncate, room(len(results)))
-    if len(shown) < len(results):  # what says so has to fit as well
-        shown = fitted(results, options.truncate, room(len(shown)))
+    shown = [""] * len(results)
+    for _ in range(2):  # what says that not all fit has to fit as well
+        room = report.room(given, body + next_steps(report, tally, len(shown)))
+        shown = fitted(results, options.truncate, max(room - 200, 0))
     given["showing"] = len(shown)
     body += "".join(shown)
-    whole = report.root(given, body + next_steps(options, report, tally, len(shown)))
-    return whole if cc.utf16_length(whole) <= options.max_chars else report.root(given, body)
+    steps = next_steps(report, tally, len(shown))
+    return report.root(given, body + (steps if report.room(given, body + steps) >= 0 else ""))
 
 
-def search_history(options: argparse.Namespace, search: Search, tally: Tally, searched: set[str]) -> None:
+def search_history(search: Search, tally: Tally) -> None:
     """Search what was typed, as the client's own history keeps it, of sessions whose transcripts were not searched."""
     if "user" not in search.kinds or "history" not in search.states:
         return
-    directory = "" if options.all_projects else cc.project_directory(options.project)
-    passed_over = {*searched, *filter(None, [cc.own_session()])}  # old clients' entries name no session
+    directory = "" if search.options.all_projects else cc.project_directory(search.options.project)
+    passed_over = {target.session.lower() for target in search.targets if not target.agent}
+    passed_over.update(filter(None, [cc.own_session()]))  # old clients' entries name no session
     for at, typed in enumerate(cc.prompt_history()):
-        if typed.session in passed_over or OWN_PROMPT.match(typed.text) or (directory and typed.project != directory):
+        if typed.session in passed_over or re.match(OWN_PROMPT, typed.text) or (directory and typed.project != directory):
             continue
         stamp = datetime.fromtimestamp(typed.time, timezone.utc).isoformat() if 0 < typed.time < 1e11 else ""
         said = "\n".join(filter(None, (typed.text, typed.pasted)))
-        match = search.matcher.match_in(said) if search.in_time(stamp[:19]) else None
+        try:
+            match = search.matcher.match(said) if search.in_time(stamp[:19]) else None
+        except TimeoutError:
+            tally.stopped = True
+            return
         if match:  # what was typed twice in a session counts once
-            place = (at, f"{typed.session} {said}")
-            tally.add(hit_of(Target("", typed.session), place, stamp, Item("user", said), match, True)._replace(state="history"))
+            hit = Hit(Target("", typed.session), (at, f"{typed.session} {said}"), stamp, Item("user", said), match)
+            hit.state = "history"
+            tally.add(hit)
 
 
 # --------------------------------------------------------------------------------------------------------------- no hit
 
 
-def no_hit(options: argparse.Namespace, search: Search, report: Report, targets: list[Target], named: bool) -> str:
+def no_hit(search: Search, report: Report) -> str:
     """What was not searched, and words that do occur."""
+    options, named = search.options, search.named is not None
     missing = [
         ("other projects", "--all-projects", not options.all_projects and not named),
         ("the project's other sessions", "no --chat", named),
@@ -1546,8 +1427,8 @@ def no_hit(options: argparse.Namespace, search: Search, report: Report, targets:
     text = "Nothing found. Not searched: " + ", ".join(f"{what} ({option})" for what, option, left_out in missing if left_out) + "."
     filters = [name for name in ("type", "only", "since", "until", "case_sensitive") if getattr(options, name)]
     text += f" Filters were on (--{', --'.join(filters)}).".replace("_", "-") if filters else ""
-    text += pattern_hint(options) + ("" if targets else f" {nothing_kept(options)}")
-    close = close_words(targets, search) if options.mode == "keyword" else []
+    text += pattern_hint(options) + ("" if search.targets else " " + nothing_kept(options))
+    close = close_words(search) if options.mode == "keyword" else []
     return report.element("no-hit", {"close-words": ", ".join(close)}, report.quote.text(text))
 
 
@@ -1558,12 +1439,14 @@ PATTERN_CHARS = 120  # longer text is a pasted one, not a pattern
 
 def pattern_hint(options: argparse.Namespace) -> str:
     """That words which nowhere occur look like a pattern, and the option that reads them as one; empty where they do not."""
-    if options.mode == "keyword" and len(options.query) <= PATTERN_CHARS and "\n" not in options.query:
-        import shlex
+    query = options.query
+    if options.mode != "keyword" or len(query) > PATTERN_CHARS or "\n" in query or query.replace(" ", "").isalnum():
+        return ""
+    for option, kind, looks in (("--regexp", "regular expression", PATTERN_LIKE), ("--glob", "pattern", GLOB_LIKE)):
+        if re.search(looks, query):
+            import shlex  # for this alone, and for commands
 
-        for option, kind, looks in (("--regexp", "regular expression", PATTERN_LIKE), ("--glob", "pattern", GLOB_LIKE)):
-            if re.search(looks, options.query):
-                return f" Words are looked for as they stand; as a {kind} they are searched with {option} {shlex.quote(options.query)}"
+            return f" Words are looked for as they stand; as a {kind} they are searched with {option} {shlex.quote(query)}"
     return ""
 
 
@@ -1577,10 +1460,10 @@ def nothing_kept(options: argparse.Namespace) -> str:
     return f"No other session of {directory} is kept (looked in {', '.join(looked)}){hint}."
 
 
-def close_words(targets: list[Target], search: Search) -> list[str]:
+def close_words(search: Search) -> list[str]:
     """Words of the newest sessions that come close to those that nowhere occur, at most five."""
     wanted = [word for word in search.matcher.literals or [] if word.isascii() and word.isalpha() and len(word) > 3]
-    newest = sorted((target.path for target in targets), key=cc.modified, reverse=True)[:CLOSE_FILES]
+    newest = sorted((target.path for target in search.targets), key=cc.modified, reverse=True)[:CLOSE_FILES]
     found = {word for path in newest for word in similar_words(path, wanted)} if wanted else set()
     if not found:
         return []
@@ -1615,7 +1498,7 @@ def turn_report(options: argparse.Namespace) -> str:
     if not named:
         raise cc.Refusal("--turn needs a session: add --chat with its id or title (--list shows them)")
     target, (first, last) = targets[0], options.turn
-    reader, report = Reader(target, False), Report(options)
+    reader, report = Reader(target), Report(options)
     exchanges = exchanges_between(reader, first, last)
     sections = turn_sections(reader, exchanges, report)
     turns, most = f"{first}-{last}", reader.conversation.exchanges[-1].n
@@ -1624,11 +1507,11 @@ def turn_report(options: argparse.Namespace) -> str:
     def omitted(items: int, short: list[int], size: int) -> str:
         bound = max(READ_ON_BOUND, size + cc.utf16_length(report.root(given, "")))
         what: dict[str, object] = {"items": items, "exchanges-cut": len(short), "first-in-turn": short[0]}
-        return report.command("omitted", what, [*naming(options, target.session), "--turn", str(short[0]), "--max-chars", str(bound)])
+        return report.command("omitted", what, [*report.turns_of(target.session, short[0]), "--max-chars", str(bound)])
 
     whole = [cc.utf16_length(cc.fit(section, WHOLE_SIZE).xml) for section in sections]
     widest = omitted(sum(one.total for one in sections), [exchange.n for exchange in reversed(exchanges)], max(whole))
-    fitted = cc.lay_out(sections, options.max_chars - cc.utf16_length(report.root(given, widest)))
+    fitted = cc.lay_out(sections, report.room(given, widest))
     short = [at for at, one in enumerate(fitted) if cc.utf16_length(one.xml) < whole[at]]
     items = sum(one.section.total - one.shown for one in fitted)
     rest = omitted(items, [exchanges[at].n for at in short], whole[short[0]]) if short else ""
@@ -1651,7 +1534,7 @@ def turn_sections(reader: Reader, exchanges: list[cc.Exchange], report: Report) 
     for record in cc.merged(reader.conversation.happened, reader.transcript.loose):
         n = reader.turns.get(key_of(record), 0)
         if n in items:
-            items[n] += reader.items(record)
+            items[n] += (item for item in reader.items(record) if item.kind in RANKS)
     return [turn_section(exchange, items[exchange.n], reader.state(exchange.record), report) for exchange in exchanges]
 
 
@@ -1678,7 +1561,7 @@ def list_report(options: argparse.Namespace) -> str:
     paths = [named.path] if named else [target.path for target in targets if not target.agent]
     cards: Iterable[cc.Card] = newest_first(paths)
     if options.since or options.until:
-        cards = [card for card in cards if (options.since_time or 0.0) <= card.time <= (options.until_time or sys.maxsize)]
+        cards = [card for card in cards if options.since_time <= card.time <= options.until_time]
         paths = [card.path for card in cards]
     report = Report(options)
     given: dict[str, object] = {"mode": "list", "sessions": len(paths), "bytes": sum(map(size_of, paths)), "showing": len(paths)}
@@ -1687,9 +1570,9 @@ def list_report(options: argparse.Namespace) -> str:
         return report.root(given, report.element("no-session", {}, report.quote.text(why)))
 
     def omitted(count: int) -> str:
-        return report.command("omitted", {"sessions": count}, ["--list", *same_again(options, "since", "until"), "--max-chars", str(READ_ON_BOUND)])
+        return report.command("omitted", {"sessions": count}, ["--list", *report.same_again("since", "until"), "--max-chars", str(READ_ON_BOUND)])
 
-    room = options.max_chars - cc.utf16_length(report.root(given, omitted(len(paths))))
+    room = report.room(given, omitted(len(paths)))
     lines = (session_line(card, report) for card in itertools.islice(cards, options.limit))
     shown = list(that_fit(lines, room))
     given["showing"] = len(shown)
@@ -1858,7 +1741,7 @@ def settle(parser: cc.Parser, options: argparse.Namespace) -> argparse.Namespace
     for name in ("since", "until"):
         text = getattr(options, name)
         try:
-            setattr(options, f"{name}_time", moment(text, name == "until") if text else None)
+            setattr(options, f"{name}_time", moment(text, name == "until") if text else EVER[name == "until"])
         except (ValueError, OverflowError):
             parser.error(f"--{name} {text} is no time; write 2026-05-01, 2026-05-01T10:00, 3d or 12h")
     return options
