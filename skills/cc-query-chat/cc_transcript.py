@@ -366,9 +366,7 @@ class Call:
     def input(self) -> Any:
         """What the agent gave the tool."""
         if self.given is ...:
-            block = self.record.first_block()
-            blocks = [block] if block.get("id") == self.id else array(mapping(self.record.fields().get("message")).get("content"))
-            self.given = next((fields.get("input") for fields in map(mapping, blocks) if fields.get("id") == self.id), None)
+            self.given = self.record.block("tool_use", self.id).get("input")
         return self.given
 
     def argument(self, *names: str) -> str:
@@ -404,9 +402,7 @@ class Result:
 
     def text(self) -> str:
         """The text alone."""
-        block = self.record.first_block()
-        is_own = block.get("type") == "tool_result" and block.get("tool_use_id") == self.call_id
-        return flat_text(block.get("content")) if is_own else self.read().text
+        return flat_text(self.record.block("tool_result", self.call_id).get("content"))
 
 
 def owner_of(detail: object, blocks: list[dict[str, Any]]) -> dict[str, Any]:
@@ -528,6 +524,17 @@ class Record:
             return mapping(DECODER.raw_decode(data[data.index(CONTENT) + len(CONTENT) :].decode("utf-8", "replace"))[0])
         except (ValueError, RecursionError):  # another order of keys, or no JSON
             return {}
+
+    def block(self, kind: str, identifier: str) -> dict[str, Any]:
+        """The tool_use or tool_result block with this id, empty where there is none; the first block is read alone."""
+        key = "id" if kind == "tool_use" else "tool_use_id"
+
+        def fits(block: dict[str, Any]) -> bool:
+            return block.get("type") == kind and string(block.get(key)) == identifier
+
+        first = self.first_block()
+        blocks = [first] if fits(first) else map(mapping, array(mapping(self.fields().get("message")).get("content")))
+        return next(filter(fits, blocks), {})
 
     def take_blocks(self, content: object) -> None:
         """Fill in the content blocks from what the file holds: a string is one Text, a list is taken block by block."""
