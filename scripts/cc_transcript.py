@@ -517,13 +517,25 @@ class Record:
         objects = parse_line(self.transcript.read(self.offset, self.size)).objects
         return next((fields for fields in objects if string(fields.get("uuid")) == self.uuid), {})
 
-    def first_block(self) -> dict[str, Any]:
-        """The first block of its content, read without what stands behind it, which may be a whole file; empty where that cannot be told."""
+    def value_behind(self, mark: bytes, alone: bool = False) -> Any:
+        """The value behind the first (`alone`: the only) place of `mark` in its line, read without the rest, which may be a whole file;
+        None where that cannot be told: another order of keys, or no JSON."""
         data = b"" if self.glued else self.transcript.read(self.offset, self.size)
+        at = data.find(mark)
+        if at < 0 or (alone and data.find(mark, at + 1) >= 0):
+            return None
         try:
-            return mapping(DECODER.raw_decode(data[data.index(CONTENT) + len(CONTENT) :].decode("utf-8", "replace"))[0])
-        except (ValueError, RecursionError):  # another order of keys, or no JSON
-            return {}
+            return DECODER.raw_decode(data[at + len(mark) :].lstrip().decode("utf-8", "replace"))[0]
+        except (ValueError, RecursionError):
+            return None
+
+    def first_block(self) -> dict[str, Any]:
+        """The first block of its content, empty where that cannot be told."""
+        return mapping(self.value_behind(CONTENT))
+
+    def lone_value(self, key: str) -> Any:
+        """The value of a key that stands once in the record, None where that cannot be told."""
+        return self.value_behind(f'"{key}":'.encode(), alone=True)
 
     def block(self, kind: str, identifier: str) -> dict[str, Any]:
         """The tool_use or tool_result block with this id, empty where there is none; the first block is read alone."""
@@ -548,17 +560,6 @@ class Record:
             self.own_calls = [block for block in blocks if isinstance(block, Call)]
         if Result in kinds:
             self.own_results = [block for block in blocks if isinstance(block, Result)]
-
-    def lone_value(self, key: str) -> Any:
-        """The value of a key that stands once in the record, read without the rest, which may be a whole file; None where that cannot be told."""
-        data, mark = b"" if self.glued else self.transcript.read(self.offset, self.size), f'"{key}":'.encode()
-        at = data.rfind(mark)
-        if at < 0 or data.find(mark, 0, at) >= 0:
-            return None
-        try:
-            return DECODER.raw_decode(data[at + len(mark) :].lstrip().decode("utf-8", "replace"))[0]
-        except (ValueError, RecursionError):
-            return None
 
     def texts(self) -> list[str]:
         """The texts of its text blocks."""
