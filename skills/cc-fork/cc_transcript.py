@@ -1384,8 +1384,7 @@ class Chain:
         known = self.ordered.get(id(path))
         if known and known[0] is path:
             return known[1]
-        straight = len(path) == len(self.main) and is_straight(path)
-        sent = path if straight else self.set_in_order(path)
+        sent = self.set_in_order(path)
         if self.links.retractions:
             sent = self.without_retracted(path, sent)
         self.ordered[id(path)] = (path, sent)
@@ -1399,13 +1398,13 @@ class Chain:
         return [record for record in sent if record.kind == "system" or record.uuid[:24] not in gone]
 
     def set_in_order(self, path: list[Record]) -> list[Record]:
-        """The same for a path beside which something hangs, or on which an answer's rows and results do not stand together."""
+        """The same without what a change of the model took back."""
         on_path = {record.uuid: at for at, record in enumerate(path)}
         rows: dict[str, list[Record]] = {}
         results: dict[str, list[Record]] = {}
         beside: dict[str, list[Record]] = {}
         for record in self.main:
-            if record.kind == "assistant" and record.message_id:
+            if record.kind == "assistant":
                 rows.setdefault(record.message_id, []).append(record)
             elif record.kind == "user":
                 for result in record.own_results:
@@ -1414,17 +1413,15 @@ class Chain:
                 beside.setdefault(record.parent, []).append(record)
         found: dict[str, Record] = {}
         for record in path:
-            if record.uuid in found:
-                continue
             if record.kind != "assistant":
-                found[record.uuid] = record
-                continue
-            group = in_order(rows[record.message_id], on_path) if record.message_id else [record]
-            answers = [result for row in group for call in row.own_calls for result in results.get(call.id, ()) if result.uuid not in found]
-            answers.sort(key=attrgetter("line"))
-            loose = [end for member in (*group, *answers) for end in loose_ends(member, beside)] if beside else []
-            for sent in (*group, *answers, *loose):
-                found.setdefault(sent.uuid, sent)
+                found.setdefault(record.uuid, record)
+            elif record.uuid not in found:
+                group = in_order(rows[record.message_id], on_path) if record.message_id else [record]
+                answers = [result for row in group for call in row.own_calls for result in results.get(call.id, ()) if result.uuid not in found]
+                sent = [*group, *sorted(answers, key=attrgetter("line"))]
+                sent += [end for member in sent for end in loose_ends(member, beside)] if beside else []
+                for one in sent:
+                    found.setdefault(one.uuid, one)
         found.update((record.uuid, record) for record in below(path[-1], beside)[0])
         return list(found.values())
 
@@ -1448,35 +1445,6 @@ def loose_ends(record: Record, children: dict[str, list[Record]]) -> list[Record
         hanging, leads_on = below(child, children)
         found += [child, *hanging] if child.kind not in TURNS and not leads_on else ()
     return found
-
-
-def is_straight(path: list[Record]) -> bool:
-    """Whether the rows of each answer, and then the results of its calls in file order, stand side by side on this path."""
-    answers: set[str] = set()
-    calls: set[str] = set()
-    earlier_calls: set[str] = set()
-    answer, last_result = "", -1  # the answer whose rows are being read; the line of the result just read, none after other records
-    for record in path:
-        if record.kind == "assistant":
-            if not answer or record.message_id != answer:
-                if record.message_id in answers:
-                    return False
-                earlier_calls |= calls
-                answer, calls, last_result = record.message_id, set(), 0
-                answers.add(answer or record.uuid)
-            calls.update([call.id for call in record.own_calls])
-            if not calls.isdisjoint(earlier_calls):
-                return False
-            continue
-        answer = ""
-        own = [result.call_id for result in record.own_results]
-        if not calls.isdisjoint(own) and record.line > last_result >= 0:
-            last_result = record.line
-        elif not calls.isdisjoint(own) or not earlier_calls.isdisjoint(own):
-            return False
-        else:
-            last_result = -1
-    return True
 
 
 def in_order(rows: list[Record], on_path: dict[str, int]) -> list[Record]:
