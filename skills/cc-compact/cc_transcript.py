@@ -158,10 +158,9 @@ def worktrees(directory: str) -> list[str]:
         if top == below:
             return []
     git = os.path.join(top, ".git")
-    if os.path.isfile(git):  # a linked tree: "gitdir: <main>/.git/worktrees/<name>"; a submodule's is no tree of what holds it
-        git = os.path.normpath(os.path.join(top, read_small(git).partition("gitdir:")[2].strip()))
-        holder = os.path.dirname(git)
-        git = os.path.dirname(holder) if os.path.basename(holder) == "worktrees" else git
+    if os.path.isfile(git):  # "gitdir: PATH"; a linked tree's says where the repository is, a submodule's is one of its own
+        git = os.path.join(top, read_small(git).partition("gitdir:")[2].strip())
+        git = os.path.normpath(os.path.join(git, read_small(os.path.join(git, "commondir")).strip()))
     found = [top, os.path.dirname(git)] if os.path.basename(git) == ".git" else [top]  # else it is bare
     trees = os.path.join(git, "worktrees")
     for name in names_in(trees):
@@ -187,15 +186,12 @@ def read_small(path: str) -> str:
 def session_files(folders: Iterable[str]) -> Iterator[str]:
     """Paths of the transcripts that lie directly in `folders`; agent-*.jsonl beside them are sub-agents' (old clients)."""
     for folder in folders:
-        names: list[str] = []
+        found: list[str] = []
         with suppress(OSError), os.scandir(folder) as entries:
-            names = [entry.name for entry in entries if entry.name.endswith(".jsonl") and not entry.name.startswith("agent-") and is_plain(entry)]
-        yield from (os.path.join(folder, name) for name in sorted(names))
-
-
-def is_plain(entry: os.DirEntry[str]) -> bool:
-    """Whether an entry of a folder is a file, or leads to one: a link that leads nowhere or in a circle is none, and no error."""
-    return entry.is_file(follow_symlinks=False) or (entry.is_symlink() and os.path.isfile(entry.path))
+            named = (entry for entry in entries if entry.name.endswith(".jsonl") and not entry.name.startswith("agent-"))
+            # isfile() follows links, and a link in a circle is no error to it; most entries are files and need not be asked
+            found = [entry.path for entry in named if entry.is_file(follow_symlinks=False) or os.path.isfile(entry.path)]
+        yield from sorted(found)
 
 
 def own_session() -> str:
