@@ -490,7 +490,7 @@ def test_titles_in_a_spaced_file(config: Path) -> None:
 def test_title_from_the_first_words_of_a_person(config: Path, run_script: Callable[..., subprocess.CompletedProcess[bytes]], number: str, title: str) -> None:
     path = lay_out_case(config, "15-title-from-first-prompt") / FOLDER / f"15aaaaaa-0000-4000-8000-00000000000{number}.jsonl"
     card = cc.read_card(str(path))
-    assert card is not None and cc.card_title(card) == title
+    assert card is not None and cc.file_title(card.path) == title
     assert cc.session_title(cc.read_conversation(cc.read_transcript(str(path)))) == title
     assert find(title).path == str(path)
 

@@ -29,6 +29,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
+from io import BytesIO
 from operator import attrgetter
 from typing import IO, Any, NamedTuple, NoReturn, Optional, TypeVar
 
@@ -2068,7 +2069,6 @@ class Card(NamedTuple):
     path: str
     id: str
     time: float  # of the last conversation record, in seconds; 0: there is none
-    prompt: str  # what the person said first
     directories: tuple[str, ...]  # the cwds seen
     headless: bool  # `claude -p` or an SDK wrote it
     sidechain: bool  # a sub-agent's
@@ -2094,19 +2094,17 @@ def head_of(path: str) -> list[Record]:
     return []
 
 
-def read_tail(file: IO[bytes], size: int) -> list[Record]:
-    """Records from the end of a transcript, as many bytes as it takes to hold a turn of the conversation (all, where there is none)."""
-    width = TAIL_WIDTH
-    while True:
-        file.seek(max(0, size - width))
-        if size > width:
-            file.readline()
+def read_tail(file: IO[bytes]) -> list[Record]:
+    """Records from the end of a transcript, as far back as it takes to hold a turn of the conversation (all, where there is none)."""
+    records: list[Record] = []
+    for start, block in blocks_from_end(file):
         holder = Transcript(file.name, file)
-        for offset, data in read_lines(file):
-            holder.take_line(offset, data)
-        if width >= size or any(is_conversation(record) for record in holder.records):
-            return holder.release()
-        width *= 4
+        for offset, data in read_lines(BytesIO(block)):
+            holder.take_line(start + offset, data)
+        records[:0] = holder.release()
+        if any(map(is_conversation, records)):
+            break
+    return records
 
 
 def read_card(path: str) -> Optional[Card]:
@@ -2114,7 +2112,7 @@ def read_card(path: str) -> Optional[Card]:
     try:
         with open(path, "rb") as file:
             head = read_head(file)
-            tail = read_tail(file, os.fstat(file.fileno()).st_size)
+            tail = read_tail(file)
     except OSError:
         return None
     times = [seconds(record.timestamp) or 0.0 for record in tail if is_conversation(record)]
@@ -2123,7 +2121,6 @@ def read_card(path: str) -> Optional[Card]:
         path,
         os.path.splitext(os.path.basename(path))[0],
         times[-1] if times and conversing else 0.0,
-        first_spoken(head),
         tuple(dict.fromkeys(record.cwd for record in (*head, *tail) if record.cwd)),
         any(record.entrypoint.startswith("sdk") for record in tail[-20:]),
         bool(head) and all(record.sidechain for record in (*head, *tail)),
@@ -2133,14 +2130,13 @@ def read_card(path: str) -> Optional[Card]:
 
 
 def first_spoken(records: list[Record]) -> str:
-    """What the first of these records name a session by that has no title."""
-    return first_words([prompt for prompt in map(prompt_of, records) if prompt], list(filter(None, map(local_command, records))))
-
-
-def first_words(prompts: list[Prompt], commands: list[str]) -> str:
-    """What names a session without a title: the first prompt that was typed, else the first command."""
-    typed = next((prompt.text for prompt in prompts if prompt.how != "command"), "")
-    return typed or next((prompt.text for prompt in prompts), "") or next(iter(commands), "")
+    """What names a session without a title: the first prompt that was typed, else the first command, one that the model got before any."""
+    command = ""
+    for prompt in filter(None, map(prompt_of, records)):
+        if prompt.how != "command":
+            return prompt.text
+        command = command or prompt.text
+    return command or next(filter(None, map(local_command, records)), "")
 
 
 def is_conversation(record: Record) -> bool:
@@ -2152,7 +2148,7 @@ def read_titles(path: str) -> dict[str, str]:
     """The last title of each kind, wherever in the file it stands. It is searched from its end, and only title rows are parsed."""
     found: dict[str, str] = {}
     with suppress(OSError), open(path, "rb", buffering=0) as file:
-        for block in blocks_from_end(file):
+        for _, block in blocks_from_end(file):
             for kind in TITLE_KINDS:
                 if kind not in found and (title := last_title(block, kind)) is not None:
                     found[kind] = title.strip()
@@ -2161,8 +2157,8 @@ def read_titles(path: str) -> dict[str, str]:
     return found
 
 
-def blocks_from_end(file: IO[bytes]) -> Iterator[bytes]:
-    """The file in blocks of whole lines, the last and smallest block first. One grows where a line is longer than that."""
+def blocks_from_end(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+    """(offset, bytes) of the file's blocks of whole lines, the last and smallest first. One grows where a line is longer than that."""
     start, rest, width = os.fstat(file.fileno()).st_size, b"", TAIL_WIDTH
     while start:
         end, start = start, max(0, start - width)
@@ -2173,7 +2169,7 @@ def blocks_from_end(file: IO[bytes]) -> Iterator[bytes]:
             rest, width = block, width * 4
             continue
         rest, width = block[:whole], min(width * 4, BLOCK_BYTES)
-        yield block[whole:]
+        yield start + whole, block[whole:]
 
 
 def last_title(block: bytes, kind: str) -> Optional[str]:
@@ -2200,13 +2196,8 @@ def newest(cards: Iterable[Card]) -> list[Card]:
     return sorted(cards, key=lambda card: -card.time)
 
 
-def card_title(card: Card) -> str:
-    """The current title of a listed session."""
-    return current_title(read_titles(card.path), card.prompt, card.id)
-
-
 def file_title(path: str) -> str:
-    """The same of a file; nothing but title rows is parsed where there are any."""
+    """The current title of the session in a file; nothing but title rows is parsed where there are any."""
     titles = read_titles(path)
     spoken = "" if any(titles.values()) else first_spoken(head_of(path))
     return current_title(titles, spoken, os.path.splitext(os.path.basename(path))[0])
@@ -2214,8 +2205,8 @@ def file_title(path: str) -> str:
 
 def session_title(conversation: Conversation) -> str:
     """The same of a session that has been read."""
-    said = first_words([exchange.prompt for exchange in conversation.exchanges if exchange.n], conversation.commands)
-    return current_title(conversation.transcript.titles, said, conversation.transcript.id)
+    transcript = conversation.transcript
+    return current_title(transcript.titles, first_spoken(transcript.records), transcript.id)
 
 
 class Found(NamedTuple):
@@ -2381,7 +2372,7 @@ def found_card(card: Card, others: list[Card], note: str) -> Found:
 def described(card: Card) -> str:
     """A session in a few words for a person to choose by: id, title, date."""
     day = datetime.fromtimestamp(card.time, timezone.utc).strftime("%Y-%m-%d %H:%M") if card.time else "no conversation"
-    return f'{card.id} "{cut(card_title(card), 60)}" {day}'
+    return f'{card.id} "{cut(file_title(card.path), 60)}" {day}'
 
 
 def find_session(arguments: argparse.Namespace, default: str = "latest") -> Found:

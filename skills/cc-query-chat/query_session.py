@@ -1738,7 +1738,7 @@ def session_line(card: cc.Card, report: Report) -> str:
         "branch": card.branch,
         "project": card.directories[-1] if card.directories else "",
     }
-    return report.element("session", given, report.quote.line(cc.card_title(card), 120))
+    return report.element("session", given, report.quote.line(cc.file_title(card.path), 120))
 
 
 # -------------------------------------------------------------------------------------------------------- command line
