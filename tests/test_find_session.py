@@ -95,9 +95,10 @@ def test_directories_that_share_a_folder_keep_apart(config: Path, directory: str
 def test_neighbours_in_the_folder_are_offered_and_never_taken(config: Path) -> None:
     projects = lay_out_case(config, "03-encoding-collision")
     assert refusal(project="/home/ada/app+x") == (
-        f"no session with a conversation in /home/ada/app+x (looked in {projects}/-home-ada-app-x); sessions of other directories share that folder: "
-        "03aaaaaa-0000-4000-8000-000000000003 (/home/ada/app.x), 03aaaaaa-0000-4000-8000-000000000002 (/home/ada/app-x), "
-        "03aaaaaa-0000-4000-8000-000000000001 (/home/ada/app_x); name one by id or title, or add --all-projects")
+        f"no session with a conversation in /home/ada/app+x (looked in {projects}/-home-ada-app-x; everywhere with --all-projects); nearest: "
+        '03aaaaaa-0000-4000-8000-000000000003 "gamma task" 2026-05-01 10:00 in /home/ada/app.x, '
+        '03aaaaaa-0000-4000-8000-000000000002 "beta task" 2026-05-01 10:00 in /home/ada/app-x, '
+        '03aaaaaa-0000-4000-8000-000000000001 "alpha task" 2026-05-01 10:00 in /home/ada/app_x; --project DIR looks there')
 
 
 def test_on_linux_the_drive_letter_keeps_projects_apart(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,8 +179,8 @@ def test_an_id_beats_the_title_that_looks_like_it(config: Path) -> None:
 def test_an_ambiguous_prefix_lists_all_and_takes_none(config: Path) -> None:
     lay_out_case(config, "09-id-forms")
     assert refusal("09aa") == (
-        '09aa fits 2 sessions: 09aaaaaa-0000-4000-8000-000000000001 "first" 2026-05-01 10:00, '
-        '09aaaaaa-1111-4111-8111-000000000002 "second" 2026-05-01 10:00; give more of the id')
+        '09aa fits 2 sessions: 09aaaaaa-1111-4111-8111-000000000002 "second" 2026-05-01 10:00, '
+        '09aaaaaa-0000-4000-8000-000000000001 "first" 2026-05-01 10:00; give more of the id')
 
 
 def test_an_unknown_prefix_names_the_folder_and_the_newest(config: Path) -> None:
@@ -281,13 +282,13 @@ def test_a_sub_agent_is_refused_with_its_parent(config: Path, reference: str) ->
 def test_a_sub_agent_of_a_workflow_is_refused_with_its_parent(config: Path) -> None:
     folder = lay_out_case(config, "10-subagent-files") / FOLDER / "10aaaaaa-0000-4000-8000-000000000002/subagents/workflows/run1"
     folder.mkdir(parents=True)
-    (folder / "agent-b5.jsonl").write_text("{}\n")
+    (folder / "agent-b5.jsonl").write_text(row("user", "audit", 1, "10aaaaaa-0000-4000-8000-000000000002", isSidechain=True))
     assert refusal("agent-b5") == "agent-b5 is a sub-agent of session 10aaaaaa-0000-4000-8000-000000000002; name that session"
 
 
 def test_a_sub_agent_that_is_not_there(config: Path) -> None:
     projects = lay_out_case(config, "10-subagent-files")
-    assert refusal("agent-zzzz") == f"no such session: agent-zzzz would be a sub-agent's transcript, and there is none of that name in {projects}"
+    assert refusal("agent-zzzz").startswith(f"no such session: 'agent-zzzz' is neither id nor title (looked at 2 sessions in {projects}); nearest: ")
 
 
 def test_a_sidechain_with_an_id_is_refused(config: Path) -> None:
@@ -335,7 +336,8 @@ def test_excluded_sessions_are_passed_over(config: Path) -> None:
 
 def test_no_session_at_all(config: Path) -> None:
     assert refusal(project="/nowhere") == (
-        f"no session with a conversation in /nowhere (looked in {config}/projects/-nowhere); name one by id or title, or add --all-projects")
+        f"no session with a conversation in /nowhere (looked in {config}/projects/-nowhere; everywhere with --all-projects); "
+        "is CLAUDE_CONFIG_DIR the client's? A file is named with --file PATH")
 
 
 def test_no_conversation_case_takes_the_unanswered_prompt(config: Path) -> None:
@@ -563,17 +565,15 @@ def test_of_a_moved_project_the_old_directory_is_named(config: Path, tmp_path: P
     other.mkdir()
     talk(config, A, cwd=str(other), folder="-other")
     talk(config, B, cwd="/gone/barn", folder="-gone-barn")
-    assert f'of directories that are gone (moved? --project DIR with the old one finds them): {B} "hello" 2026-05-01 10:01 in /gone/barn;' in (
-        refusal(project=str(new)))
+    assert f'; nearest: {B} "hello" 2026-05-01 10:01 in /gone/barn, {A} ' in refusal(project=str(new))
     talk(config, C, cwd="/gone/orchard", folder="-gone-orchard")  # of the same name, and so the likeliest
-    said = refusal(project=str(new))
-    assert "in /gone/orchard; name one by id or title, or add --all-projects" in said and B not in said
+    assert f'; nearest: {C} "hello" 2026-05-01 10:01 in /gone/orchard, {B} ' in refusal(project=str(new))
     assert find(project="/gone/orchard").path.endswith(f"{C}.jsonl")
 
 
 def test_where_no_directory_is_gone_the_newest_sessions_elsewhere_are_named(config: Path, tmp_path: Path) -> None:
     talk(config, A, cwd=str(tmp_path), folder="-other")
-    assert f'; sessions elsewhere: {A} "hello" 2026-05-01 10:01 in {tmp_path}; name one' in refusal(project="/nowhere")
+    assert refusal(project="/nowhere").endswith(f'; nearest: {A} "hello" 2026-05-01 10:01 in {tmp_path}; --project DIR looks there')
 
 
 def test_with_all_projects_nothing_already_done_is_advised(config: Path) -> None:
@@ -590,9 +590,7 @@ def test_of_a_pruned_session_what_the_prompt_history_keeps_is_said(config: Path)
 
 
 def test_a_directory_as_a_reference_is_called_one(config: Path, tmp_path: Path) -> None:
-    assert refusal(str(tmp_path)) == f"{tmp_path} is a directory, not a transcript; to take that project's latest session, use --project {tmp_path}"
-    (config / "projects/-x").mkdir(parents=True)
-    assert refusal(f"{config}/projects/-x") == f"{config}/projects/-x is a directory, not a transcript; give the path of a .jsonl file in it"
+    assert refusal(str(tmp_path)) == f"{tmp_path} is a directory, not a transcript; give the path of a .jsonl file in it, or --project {tmp_path} for its latest session"
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")

@@ -26,7 +26,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from io import BytesIO
@@ -2075,6 +2075,11 @@ class Card(NamedTuple):
     branch: str
     copied: bool  # the last word, results aside, is another session's: a copy that nobody has used yet (what it tells of an open call is its own)
 
+    @property
+    def home(self) -> str:
+        """The directory it began in."""
+        return next(iter(self.directories), "another directory")
+
 
 def read_head(file: IO[bytes]) -> list[Record]:
     """Records from the start of a transcript to the first prompt that was typed; where only commands stand in EDGE_BYTES, those."""
@@ -2228,7 +2233,7 @@ def belongs(card: Card, directory: str) -> bool:
     return not seen or any(path == own or path.startswith(own.rstrip(os.sep) + os.sep) for path in seen for own in same)
 
 
-def project_cards(directory: str, everywhere: bool, barred: tuple[str, ...] = ()) -> list[Card]:
+def project_cards(directory: str, everywhere: bool, barred: tuple[str, ...]) -> list[Card]:
     """Cards of the project's sessions, or of all; sub-agents' left out. Its worktrees' where it has none of its own but empty ones and
     those whose id begins with one of `barred`."""
     if everywhere:
@@ -2242,7 +2247,8 @@ def project_cards(directory: str, everywhere: bool, barred: tuple[str, ...] = ()
 
 
 MOST_NAMED = 5  # sessions in one line for a person to choose from
-ELSEWHERE = 40  # files written last that are looked at for a hint: each costs a read of its head and tail
+NEAREST = 3  # sessions that are named where none was found
+LOOKED_AT = 40  # files written last that are looked at for that: each costs a read of its head and tail
 CLEARS = frozenset(("/clear", "/reset", "/new"))  # as they are typed, with a name for what is cleared or without; in a transcript all are /clear
 CLEAR_SECONDS = (-5.0, 1.0)  # the history's /clear against the new file's own record of it (measured: 1 to 15 ms before)
 
@@ -2290,49 +2296,64 @@ def begun_by_clear(path: str) -> Optional[float]:
     return seconds(first.timestamp) if first and is_clear(local_command(first)) else None
 
 
+def passed_over(excluded: Iterable[str]) -> tuple[str, ...]:
+    """How the ids begin of the sessions that nobody gets unasked: the caller's own, and these."""
+    return tuple(session_id(name) for name in (*excluded, own_session()) if name)
+
+
 def latest_session(directory: str, everywhere: bool, excluded: set[str]) -> Found:
     """The session just cleared where the history knows it, else the newest that a person talked in."""
-    own = own_session()
-    named = tuple(session_id(name) for name in (*excluded, own) if name)
-    cards = project_cards(directory, everywhere, named)
-    live = live_clients()
-    barred = {*named, *(card.id.lower() for card in cards if card.id.lower().startswith(named))}  # the beginning of an id will do
+    own, barred = own_session(), passed_over(excluded)
+    cards = project_cards(directory, everywhere, barred)
+    known = {card.id.lower(): card for card in cards}
+    talked = [card for card in cards if card.time and not card.id.lower().startswith(barred)]
     if own and not everywhere:
-        known, cleared = {card.id.lower(): card for card in cards}, cleared_session(own, directory)
+        cleared = cleared_session(own, directory)
         for _ in cards:  # what was cleared twice in a row has nothing between: the one before is meant
             if cleared in known and not known[cleared].time:
                 cleared = cleared_session(cleared, directory)
-        if cleared in known and known[cleared].time and cleared not in barred:
+        if cleared in known and known[cleared] in talked:
             return found_card(known[cleared], [], "the session that /clear ended")
-    fit_cards = [card for card in cards if card.time and card.id.lower() not in barred and not (own and card.id.lower() in live)]
-    fit_cards = [card for card in fit_cards if not card.copied] or fit_cards  # a copy says nothing new until it is used
-    choice = [card for card in fit_cards if not card.headless] or fit_cards
+    live = live_clients() if own else {}
+    choice = [card for card in talked if card.id.lower() not in live]
+    choice = [card for card in choice if not card.copied] or choice  # a copy says nothing new until it is used
+    choice = [card for card in choice if not card.headless] or choice
     if not choice:
-        passed_over = [card for card in cards if card.time and card.id.lower() not in barred]
-        raise Refusal(nothing_here(directory, everywhere, barred, passed_over))
-    card = max(choice, key=lambda card: card.time)
-    elsewhere = ""
+        raise Refusal(nothing_here(directory, everywhere, excluded, bool(talked)))
+    card = newest(choice)[0]
+    note = f"the latest session of {'all projects' if everywhere else 'this project'}"
     if not everywhere and not belongs(card, directory):
-        elsewhere = f", from {next(iter(card.directories), 'another directory')}: {directory} has {'no other' if barred else 'none'}"
-    note = f"the latest session of {'all projects' if everywhere else 'this project'}{elsewhere}"
-    if own and all(own not in map(session_id, paths) for paths in ((card.path for card in cards), session_files(all_folders()))):
+        note += f", from {card.home}: {directory} has {'no other' if barred else 'none'}"
+    if own and own not in known and own not in map(session_id, session_files(all_folders())):
         note += "; the own session has no file yet"
     return found_card(card, [], note)
 
 
-def nothing_here(directory: str, everywhere: bool, barred: set[str], live: list[Card]) -> str:
-    """Why there is no latest session, and where the one that is meant may be. `live` are those passed over because they are open."""
+def nothing_here(directory: str, everywhere: bool, excluded: set[str], all_open: bool) -> str:
+    """Why there is no latest session, and which ones may be meant."""
     where = "any project" if everywhere else directory
-    if live:
-        named = ", ".join(map(described, newest(live)[:3]))
-        return f"every session of {where} is open in a client now, and none is taken unasked: name one, {named}"
-    looked = projects_roots() if everywhere else project_folders(directory)[:3]
-    unreadable = describe_unreadable(all_folders() if everywhere else looked)
-    nothing = f"no session with a conversation in {where} (looked in {', '.join(looked)}){unreadable}"
-    if everywhere:
-        return nothing + ("" if unreadable else "; is CLAUDE_CONFIG_DIR the client's? A file is named with --file PATH")
-    near = describe_neighbours(directory, barred) or describe_elsewhere(directory, barred)
-    return f"{nothing}{near}; name one by id or title, or add --all-projects"
+    looked = ", ".join(projects_roots()) if everywhere else f"{', '.join(project_folders(directory)[:3])}; everywhere with --all-projects"
+    free = " that is not open in a client now" if all_open else ""
+    return f"no session with a conversation in {where}{free} (looked in {looked}){describe_nearest(directory, (), excluded)}"
+
+
+def describe_nearest(directory: str, paths: Sequence[str] = (), excluded: Iterable[str] = ()) -> str:
+    """For a refusal, what cannot be read and the nearest sessions: those in the files `paths`, else the newest, this directory's own
+    first, then those that share its folder, then those whose directory is gone: it may have been moved to here."""
+    here, barred = project_folders(directory), passed_over(excluded)
+    latest = sorted(session_files(all_folders()), key=lambda path: (os.path.dirname(path) not in here, -modified(path)))
+    cards = [card for card in map(read_card, paths or latest[:LOOKED_AT]) if card and card.time and not card.sidechain]
+
+    def distance(card: Card) -> tuple[bool, bool, bool, bool, float]:
+        has_other_name = os.path.basename(card.home) != os.path.basename(directory)
+        return os.path.dirname(card.path) not in here, not belongs(card, directory), os.path.isdir(card.home), has_other_name, -card.time
+
+    shown = sorted((card for card in cards if not card.id.lower().startswith(barred)), key=distance)[:NEAREST]
+    named = ", ".join(described(card) + ("" if belongs(card, directory) else f" in {card.home}") for card in shown)
+    more = "" if all(belongs(card, directory) for card in shown) else "; --project DIR looks there"
+    unreadable = describe_unreadable(all_folders())
+    otherwise = "" if unreadable else "; is CLAUDE_CONFIG_DIR the client's? A file is named with --file PATH"
+    return unreadable + (f"; nearest: {named}{more}" if shown else otherwise)
 
 
 def describe_unreadable(folders: Sequence[str]) -> str:
@@ -2343,30 +2364,16 @@ def describe_unreadable(folders: Sequence[str]) -> str:
     return f"; not permitted to read {barred[0]}{more}: check the permissions" if barred else ""
 
 
-def describe_elsewhere(directory: str, barred: set[str]) -> str:
-    """The newest sessions of other directories, for who finds none here; first those whose directory is gone: this one may be it, moved."""
-    latest = sorted(session_files(all_folders()), key=modified, reverse=True)[:ELSEWHERE]
-    known = [card for card in map(read_card, latest) if card and card.id.lower() not in barred]
-    cards = newest(card for card in known if card.time and card.directories and not card.sidechain)
-    moved = [card for card in cards if not os.path.isdir(card.directories[0])]
-    same_name = [card for card in moved if os.path.basename(card.directories[0]) == os.path.basename(directory)]
-    shown = ", ".join(f"{described(card)} in {card.directories[0]}" for card in (same_name or moved or cards)[:3])
-    said = "of directories that are gone (moved? --project DIR with the old one finds them)" if moved else "elsewhere"
-    return f"; sessions {said}: {shown}" if shown else ""
-
-
-def describe_neighbours(directory: str, barred: set[str]) -> str:
-    """Sessions of other directories that share this project's folder, for a refusal."""
-    cards = [card for card in map(read_card, session_files(project_folders(directory))) if card and card.time and card.id.lower() not in barred]
-    named = [f"{card.id} ({card.directories[0]})" for card in newest(cards) if not belongs(card, directory)]
-    return "; sessions of other directories share that folder: " + ", ".join(named[:3]) if named else ""
-
-
 def found_card(card: Card, others: list[Card], note: str) -> Found:
     """A card as the answer. That it is open in another client is said, since what is read of it may be half a turn."""
     live = card.id.lower() != own_session() and card.id.lower() in live_clients()
-    named = [described(other) for other in others[:MOST_NAMED]] + ([f"and {len(others) - MOST_NAMED} more"] if len(others) > MOST_NAMED else [])
-    return Found(card.path, named, "; ".join(filter(None, (note, "open in a live client now" if live else ""))))
+    return Found(card.path, choices(others), "; ".join(filter(None, (note, "open in a live client now" if live else ""))))
+
+
+def choices(cards: list[Card]) -> list[str]:
+    """These sessions for a person to choose from, and how many more there are than can be named."""
+    more = len(cards) - MOST_NAMED
+    return [*map(described, cards[:MOST_NAMED]), *([f"and {more} more"] if more > 0 else [])]
 
 
 def described(card: Card) -> str:
@@ -2378,40 +2385,37 @@ def described(card: Card) -> str:
 def find_session(arguments: argparse.Namespace, default: str = "latest") -> Found:
     """The session that the command line names. Raises Refusal with the nearest candidates where it names none."""
     directory = project_directory(arguments.project)
-    reference = " ".join(arguments.ref).strip()
-    named = [value for value in (arguments.id, arguments.title, arguments.file, arguments.latest or None) if value is not None]
-    if len(named) + bool(arguments.ref) > 1:
+    words = " ".join(arguments.ref) if arguments.ref else None
+    named = [value for value in (words, arguments.id, arguments.title, arguments.file, arguments.latest or None) if value is not None]
+    if len(named) > 1:
         raise Refusal("more than one session is named; give one of REF, --id, --title, --file, --latest, and put a title with blanks in quotes")
     if arguments.file is not None:
         return found_file(arguments.file)
-    if arguments.id is not None:
-        given = re.search(UUID, arguments.id)
-        return find_id(given[0].lower()) if given else find_reference(arguments.id, directory, arguments.all_projects)
     if arguments.title is not None:
         return find_title(arguments.title, directory, arguments.all_projects)
-    if not arguments.ref and (arguments.latest or default == "latest"):
+    if arguments.latest or (not named and default == "latest"):
         return latest_session(directory, arguments.all_projects, set(arguments.exclude))
-    return find_reference(reference if arguments.ref else default, directory, arguments.all_projects)
+    return find_reference((named[0] if named else default).strip(), directory, arguments.all_projects)
 
 
 def find_reference(reference: str, directory: str, everywhere: bool) -> Found:
     """What free words name: tried as a path, an id, text with an id in it, `this`, a prefix, a title, in this order."""
-    if os.sep in reference and os.path.isdir(os.path.expanduser(reference)):
-        inside = os.path.abspath(os.path.expanduser(reference)).startswith(tuple(projects_roots()))
-        advice = "give the path of a .jsonl file in it" if inside else f"to take that project's latest session, use --project {reference}"
+    path = os.path.expanduser(reference)
+    if os.sep in reference and os.path.isdir(path):
+        advice = f"give the path of a .jsonl file in it, or --project {reference} for its latest session"
         raise Refusal(f"{reference} is a directory, not a transcript; {advice}")
     if not re.search(r"\w", reference):
         raise Refusal(f"no such session: '{reference}' is no name; give a title, an id, a prefix of 4 or more, or a path")
     if reference.endswith(".jsonl") and (os.sep in reference or os.path.isfile(reference)):
-        return found_file(os.path.expanduser(reference))
+        return found_file(path)
     if identifier := re.search(UUID, reference):
-        return find_id(identifier[0].lower())
+        return find_id(identifier[0].lower(), directory)
     if reference == "this":
         if not own_session():
             raise Refusal("'this' works only inside Claude Code (CLAUDE_CODE_SESSION_ID is not set); name a session by id or title")
-        return find_id(own_session())
+        return find_id(own_session(), directory)
     if agent := re.fullmatch(r"(agent-[\w-]+)(?:\.jsonl)?", reference):
-        raise Refusal(describe_agent(agent[1]))
+        refuse_agent(agent[1])
     if re.fullmatch(r"[0-9a-fA-F][0-9a-fA-F-]{3,35}", reference) and (found := find_prefix(reference.lower())):
         return found
     return find_title(reference, directory, everywhere)
@@ -2424,19 +2428,28 @@ def found_file(path: str) -> Found:
     return found_card(card, [], "") if card else Found(path, [], "")
 
 
-def find_id(identifier: str) -> Found:
-    """The transcript with this id. Of copies in several folders the one with the newest conversation counts."""
-    paths = [path for path in session_files(all_folders()) if session_id(path) == identifier]
+def find_id(identifier: str, directory: str) -> Found:
+    """The session with this id."""
+    if found := find_prefix(identifier):
+        return found
+    looked = f"looked in {len(all_folders())} folders of {', '.join(projects_roots())}"
+    raise Refusal(f"no such session: {identifier} ({looked}){remembered(identifier) or describe_nearest(directory)}")
+
+
+def find_prefix(prefix: str) -> Optional[Found]:
+    """The session with this id, else the one whose id begins so, None where there is none. Of copies in several folders the one with the
+    newest conversation counts. Raises Refusal where several begin so, and where it cannot be read or is a sub-agent's."""
+    paths = [path for path in session_files(all_folders()) if session_id(path).startswith(prefix)]
+    paths = [path for path in paths if session_id(path) == prefix] or paths
     cards = [card for card in map(read_card, paths) if card]
     if paths and not cards:
         open_transcript(paths[0]).close()  # says why it cannot be read
-    if not cards:
-        looked = f"looked in {len(all_folders())} folders of {', '.join(projects_roots())}"
-        raise Refusal(f"no such session: {identifier} ({looked}){remembered(identifier) or describe_unreadable(all_folders()) or newest_hint()}")
-    card = max(cards, key=lambda card: card.time)
-    if card.sidechain:
-        raise Refusal(f"{identifier} is the transcript of a sub-agent, not a session; name the session that started it")
-    return found_card(card, [], "")
+    sessions = newest(card for card in cards if not card.sidechain)
+    if cards and not sessions:
+        raise Refusal(f"{session_id(paths[0])} is the transcript of a sub-agent, not a session; name the session that started it")
+    if len({card.id.lower() for card in sessions}) > 1:
+        raise Refusal(f"{prefix} fits {len(sessions)} sessions: {', '.join(choices(sessions))}; give more of the id")
+    return found_card(sessions[0], [], "") if sessions else None
 
 
 def remembered(identifier: str) -> str:
@@ -2448,19 +2461,6 @@ def remembered(identifier: str) -> str:
     return f"; its transcript is gone, but the prompt history keeps {kept}: a search with --history finds them"
 
 
-def find_prefix(prefix: str) -> Optional[Found]:
-    """The one session whose id begins so, None where none does. Raises Refusal where several do."""
-    paths = [path for path in session_files(all_folders()) if os.path.basename(path).lower().startswith(prefix)]
-    cards = [card for card in map(read_card, paths) if card and not card.sidechain]
-    if len(paths) == 1 and not cards:
-        open_transcript(paths[0]).close()  # says why it cannot be read
-    if len({card.id.lower() for card in cards}) > 1:
-        many = len(cards) > MOST_NAMED
-        named = ", ".join(map(described, newest(cards)[:MOST_NAMED] if many else cards))
-        raise Refusal(f"{prefix} fits {len(cards)} sessions: {'the newest are ' if many else ''}{named}; give more of the id")
-    return find_id(cards[0].id.lower()) if cards else None
-
-
 def find_title(title: str, directory: str, everywhere: bool) -> Found:
     """The session with this title: exact before part, this project before others, then the newest."""
     wanted = folded(" ".join(title.split()))
@@ -2468,57 +2468,37 @@ def find_title(title: str, directory: str, everywhere: bool) -> Found:
         wanted = wanted[1:-1].strip()
     if not wanted:
         raise Refusal("an empty title names no session; give a title, an id, or --latest")
-    names: dict[str, str] = {}
-    for cards, note in title_matches(wanted, directory, everywhere, names):
+    trees = (directory, *worktrees(directory))
+    titles = read_titles_in(all_folders() if everywhere else [folder for tree in trees for folder in project_folders(tree)])
+    near = set(titles)
+    for exact, here in ((True, True), (True, False), (False, True), (False, False)):
+        if (exact, here) == (True, False) and not everywhere:  # this project's do not have it
+            titles.update(read_titles_in(all_folders(), titles))
+        paths = [path for path, name in titles.items() if (name == wanted if exact else wanted in name) and (path in near or not here)]
+        cards = newest(card for card in map(read_card, paths) if card and card.time and not card.sidechain)
+        if here and not everywhere:
+            cards = [card for card in cards if any(belongs(card, tree) for tree in trees)]
         if cards:
-            first, *others = newest(cards)
-            return found_card(first, others, note)
-    looked = f"looked at {len(names)} sessions in {', '.join(projects_roots())}"
-    hint = describe_unreadable(all_folders()) + ("; options stand before the words" if " --" in title else "") + title_hint(wanted, names)
+            notes = ("" if exact else "part of the title", "" if here else "from another project")
+            return found_card(cards[0], cards[1:], ", ".join(filter(None, notes)))
+    looked = f"looked at {len(titles)} sessions in {', '.join(projects_roots())}"
+    hint = ("; options stand before the words" if " --" in title else "") + describe_nearest(directory, similar(wanted, titles))
     raise Refusal(f"no such session: '{cut(title, 200)}' is neither id nor title ({looked}){hint}")
 
 
-def title_matches(wanted: str, directory: str, everywhere: bool, names: dict[str, str]) -> Iterator[tuple[list[Card], str]]:
-    """The sessions whose title is the one wanted or has it in it, the best first, with what is to be said of them. `names` is filled
-    in, path -> title: first with this project's, with all others once these do not have it; cards are read of those that fit."""
-    trees = (directory, *worktrees(directory))
-    read_names(names, all_folders() if everywhere else [folder for tree in trees for folder in project_folders(tree)])
-    near = set(names)
-
-    def here(cards: list[Card]) -> list[Card]:
-        return [card for card in cards if everywhere or (card.path in near and any(belongs(card, tree) for tree in trees))]
-
-    def fitting(exact: bool) -> list[Card]:
-        paths = [path for path, name in names.items() if (folded(name) == wanted if exact else wanted in folded(name))]
-        return [card for card in map(read_card, paths) if card and card.time and not card.sidechain]
-
-    yield here(fitting(exact=True)), ""
-    if not everywhere:
-        read_names(names, all_folders())
-    yield fitting(exact=True), "from another project"
-    part = fitting(exact=False)
-    yield here(part), "part of the title"
-    yield part, "part of the title, from another project"
-
-
-def read_names(names: dict[str, str], folders: list[str]) -> None:
-    """Add path -> title of the sessions in these folders but the own: a title is carried over by /clear, and nobody means that one."""
+def read_titles_in(folders: list[str], known: Container[str] = ()) -> dict[str, str]:
+    """Path -> title, folded, of the sessions in these folders but the own (its title is carried over by /clear, and nobody means that one)."""
     own = own_session()
-    names.update({path: file_title(path) for path in session_files(folders) if path not in names and session_id(path) != own})
+    return {path: folded(file_title(path)) for path in session_files(folders) if path not in known and session_id(path) != own}
 
 
-def title_hint(wanted: str, names: dict[str, str]) -> str:
-    """The sessions whose titles come nearest, for a refusal; the newest where none does."""
+def similar(wanted: str, titles: dict[str, str]) -> list[str]:
+    """Paths of the sessions whose title comes near to the one wanted, or whose old summary holds it: no title, but a person may remember it."""
     import difflib  # only where nothing was found
 
-    by_name = {folded(name): path for path, name in names.items()}
-    near = [path for path in names if wanted in read_summary(path).casefold()][:3]
-    near = near or [by_name[name] for name in difflib.get_close_matches(wanted, by_name, 3, 0.5)]
-    latest = sorted(names, key=modified, reverse=True)[:20] if not near else []
-    cards = [card for card in map(read_card, near or latest) if card and not card.sidechain and (near or card.time)]
-    if not cards:
-        return "; no session there holds a conversation: is CLAUDE_CONFIG_DIR the client's? A file is named with --file PATH"
-    return "; nearest: " + ", ".join(map(described, cards if near else newest(cards)[:3]))
+    near = difflib.get_close_matches(wanted, dict.fromkeys(titles.values()), NEAREST, 0.5)
+    summary = rf'"summary": ?"[^"\n]*(?i:{re.escape(wanted)})'  # a row at the head of an old client's file
+    return [path for path, name in titles.items() if name in near or re.search(summary, read_small(path))]
 
 
 def modified(path: str) -> float:
@@ -2533,27 +2513,12 @@ def session_id(path: str) -> str:
     return os.path.splitext(os.path.basename(path))[0].lower()
 
 
-def read_summary(path: str) -> str:
-    """The text of an old client's summary row at the head of a file: no title, but a person may remember it."""
-    rows = [row for line in read_small(path).split("\n") if '"summary"' in line[:40] for row in parse_line(line.encode("utf-8", "replace")).objects]
-    return next((string(row.get("summary")) for row in rows if row.get("type") == "summary"), "")
+def refuse_agent(name: str) -> None:
+    """Raises Refusal with the session that started it where a sub-agent has this name."""
+    import glob  # only where one is named
 
-
-def newest_hint() -> str:
-    """The newest sessions of this project, for a refusal."""
-    cards = newest(card for card in project_cards(project_directory(""), False) if card.time)
-    return "; newest here: " + ", ".join(map(described, cards[:3])) if cards else "; see --help for the ways to name one"
-
-
-def describe_agent(name: str) -> str:
-    """Why a sub-agent's name is refused, and which session it belongs to."""
-    for folder in all_folders():
-        for session in names_in(folder):
-            if any(f"{name}.jsonl" in files for _, _, files in os.walk(os.path.join(folder, session, "subagents"))):
-                return f"{name} is a sub-agent of session {session}; name that session"
-        path = os.path.join(folder, f"{name}.jsonl")
-        if os.path.isfile(path):
-            with open_transcript(path) as file:
-                parents = {string(fields.get("sessionId")) for _, data in read_lines(file) for fields in parse_line(data).objects}
-            return f"{name} is a sub-agent of session {', '.join(sorted(filter(None, parents)))}; name that session"
-    return f"no such session: {name} would be a sub-agent's transcript, and there is none of that name in {', '.join(projects_roots())}"
+    patterns = [os.path.join(glob.escape(root), "*", "**", f"{name}.jsonl") for root in projects_roots()]
+    path = next((path for pattern in patterns for path in glob.iglob(pattern, recursive=True) if os.path.isfile(path)), None)
+    if path:
+        parent = next((f"session {record.session}" for record in head_of(path) if record.session), "an unknown session")
+        raise Refusal(f"{name} is a sub-agent of {parent}; name that session")

@@ -1573,7 +1573,7 @@ def nothing_kept(options: argparse.Namespace) -> str:
         return f"There is no session in {', '.join(cc.projects_roots())}{cc.describe_unreadable(cc.all_folders())}."
     directory = cc.project_directory(options.project)
     looked = cc.project_folders(directory)[:3]
-    hint = cc.describe_unreadable(looked) or cc.describe_elsewhere(directory, {cc.own_session()})
+    hint = cc.describe_nearest(directory, (), options.exclude)
     return f"No other session of {directory} is kept (looked in {', '.join(looked)}){hint}."
 
 
