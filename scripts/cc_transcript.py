@@ -51,13 +51,10 @@ SMALLEST_BOUND = 2_000  # below it not even the first and the last prompts fit w
 
 
 class Refusal(Exception):
-    """The request cannot be met: one line that says what, where, and what to do next. `main` ends with status 1."""
+    """The request cannot be met: one line that says what, where, and what to do next. `main` ends with status 1. A job that was stopped
+    on its way gives what it has so far as its `report`, which is printed all the same."""
 
-
-class Unfinished(Refusal):
-    """A job that was stopped on its way: `report` says what it has so far, and is printed all the same."""
-
-    def __init__(self, message: str, report: str) -> None:
+    def __init__(self, message: str, report: str = "") -> None:
         super().__init__(message)
         self.report = report
 
@@ -68,11 +65,6 @@ class Unfinished(Refusal):
 def utf16_length(text: str) -> int:
     """Length of `text` in UTF-16 units, the way JavaScript, and so the client's limits, count it."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
-
-
-def lengths(texts: Iterable[str]) -> int:
-    """The same of several texts together."""
-    return utf16_length("".join(texts))
 
 
 def path_hash(path: str) -> str:
@@ -1718,11 +1710,8 @@ class Quoter:
 
     def attributes(self, given: dict[str, object]) -> str:
         """` name="value"` for each that is not None or empty; values are cut at 300."""
-        return "".join(f' {name}="{self.attribute(value)}"' for name, value in given.items() if value not in (None, ""))
-
-    def attribute(self, value: object) -> str:
-        """One value; a number is fit as it is."""
-        return str(value) if isinstance(value, int) else self.plain(str(value), 300).translate(ATTRIBUTE_ESCAPES)
+        told = ((name, self.plain(str(value), 300)) for name, value in given.items() if value not in (None, ""))
+        return "".join(f' {name}="{value.translate(ATTRIBUTE_ESCAPES)}"' for name, value in told)
 
 
 def element(name: str, attributes: str, content: str) -> str:
@@ -1775,12 +1764,7 @@ class Section:
 
     def least(self) -> int:
         """Units that it takes at least, 0 where it can be left out."""
-        return self.wrapper + lengths(self.needed_pieces(SMALLEST_CAP)) if self.needed else 0
-
-    def in_brief(self) -> int:
-        """Units of all its items with their texts cut at `brief`."""
-        return self.wrapper + lengths(self.pieces(self.brief))
-
+        return self.wrapper + utf16_length("".join(self.needed_pieces(SMALLEST_CAP))) if self.needed else 0
 
 class Fitted(NamedTuple):
     """A section as it was laid out: its XML and how many entries it shows."""
@@ -1799,7 +1783,7 @@ def fit(section: Section, room: int) -> Fitted:
     cap = first_that_fits(section.caps, room, section.pieces)
     pieces = dict(enumerate(section.pieces(cap)))
     kept: dict[int, str] = {}
-    if section.needed and lengths(pieces.values()) > room:  # these share what there is, cut alike
+    if section.needed and utf16_length("".join(pieces.values())) > room:  # these share what there is, cut alike
         steps = {step for step in (cap * 2 // 3, cap // 2, cap // 3, cap // 4, 36, 33, 30, 28, 26) if SMALLEST_CAP < step < cap}
         smaller = first_that_fits([cap, *sorted(steps, reverse=True), SMALLEST_CAP], room, section.needed_pieces)
         pieces.update(zip(section.needed, section.needed_pieces(smaller)))
@@ -1816,7 +1800,7 @@ def first_that_fits(caps: list[int], room: int, pieces: Callable[[int], list[str
     low, high = 0, len(caps) - 1
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if lengths(pieces(caps[middle])) <= room else (middle + 1, high)
+        low, high = (low, middle) if utf16_length("".join(pieces(caps[middle]))) <= room else (middle + 1, high)
     return caps[low]
 
 
@@ -1843,7 +1827,8 @@ def lay_out(sections: list[Section], room: int) -> list[Fitted]:
     release(sections, room)
     granted = [section.least() for section in sections]
     weights = [section.weight for section in sections]
-    for wanted in ([section.in_brief() for section in sections], demands):  # first every entry in brief, then longer texts
+    in_brief = [section.wrapper + utf16_length("".join(section.pieces(section.brief))) for section in sections]
+    for wanted in (in_brief, demands):  # first every entry in brief, then longer texts
         shares = share_out(room - sum(granted), [max(want - got, 0) for want, got in zip(wanted, granted)], weights)
         granted = [got + share for got, share in zip(granted, shares)]
     fitted: list[Fitted] = [full[at] if demands[at] <= granted[at] else fit(section, granted[at]) for at, section in enumerate(sections)]
@@ -1948,7 +1933,7 @@ def build_base_parser(
     which.add_argument("--all-projects", action="store_true", help="look in all projects")
     how = parser.add_argument_group("how it is printed")
     bound = f"bound of the whole output in UTF-16 units, at least {SMALLEST_BOUND:,} (default {default_bound:,})"
-    how.add_argument("--max-chars", metavar="N", type=int, default=default_bound, help=bound)
+    how.add_argument("--max-chars", metavar="N", type=lambda text: count(text, SMALLEST_BOUND), default=default_bound, help=bound)
     how.add_argument("--show-secrets", action="store_true", help="do not mask credentials")
     how.add_argument("--args-stdin", action="store_true", help="read options and words from standard input, as the slash command does")
     how.add_argument("-h", "--help", action="help", help="print this page")
@@ -2002,8 +1987,6 @@ def parse_arguments(parser: Parser, argv: list[str]) -> argparse.Namespace:
     else:
         argv = with_values(parser, argv)
     arguments = parser.parse_args(argv)
-    if arguments.max_chars < SMALLEST_BOUND:
-        parser.error(f"--max-chars must be at least {SMALLEST_BOUND}")
     arguments.asked_chars, arguments.done = arguments.max_chars, ""
     arguments.project = os.path.expanduser(arguments.project)  # no shell does it behind a slash command or in --project=~/x
     arguments.file = os.path.expanduser(arguments.file) if arguments.file else arguments.file
@@ -2049,8 +2032,7 @@ def serve(parser: Parser, job: Callable[[argparse.Namespace], str], argv: Option
         options = parse_arguments(parser, sys.argv[1:] if argv is None else argv)
         return write_report(parser.prog, job(options), options.done)
     except Refusal as refusal:
-        unwritten = write_report(parser.prog, refusal.report) if isinstance(refusal, Unfinished) else 0
-        if not unwritten:
+        if not (refusal.report and write_report(parser.prog, refusal.report)):
             write_complaint(f"{parser.prog}: {cut(' '.join(mask(clean(str(refusal))).split()), 1500)}\n")
         return 1
     except KeyboardInterrupt:
@@ -2180,13 +2162,10 @@ def blocks_from_end(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
 def last_title(block: bytes, kind: str) -> Optional[str]:
     """The title of the last row of this kind in a block of whole lines, None where there is none."""
     key = f'"{TITLE_KINDS[kind]}"'.encode()
-    at = block.rfind(key) if key in block else -1
-    while at >= 0:
-        start, end = block.rfind(b"\n", 0, at) + 1, block.find(b"\n", at)
-        for fields in reversed(parse_line(block[start : end if end >= 0 else len(block)]).objects if at - start < TITLE_WITHIN else []):
+    for line in reversed(block.split(b"\n")) if key in block else ():
+        for fields in reversed(parse_line(line).objects if key in line[:TITLE_WITHIN] else []):
             if fields.get("type") == kind:
                 return string(fields.get(TITLE_KINDS[kind]))
-        at = block.rfind(key, 0, at)
     return None
 
 
@@ -2313,7 +2292,7 @@ def latest_session(directory: str, everywhere: bool, excluded: set[str]) -> Foun
             if cleared in known and not known[cleared].time:
                 cleared = cleared_session(cleared, directory)
         if cleared in known and known[cleared] in talked:
-            return found_card(known[cleared], [], "the session that /clear ended")
+            return found_session(known[cleared].path, [], "the session that /clear ended")
     live = live_clients() if own else {}
     choice = [card for card in talked if card.id.lower() not in live]
     choice = [card for card in choice if not card.copied] or choice  # a copy says nothing new until it is used
@@ -2326,34 +2305,30 @@ def latest_session(directory: str, everywhere: bool, excluded: set[str]) -> Foun
         note += f", from {card.home}: {directory} has {'no other' if barred else 'none'}"
     if own and own not in known and own not in map(session_id, session_files(all_folders())):
         note += "; the own session has no file yet"
-    return found_card(card, [], note)
+    return found_session(card.path, [], note)
 
 
 def nothing_here(directory: str, everywhere: bool, excluded: set[str], all_open: bool) -> str:
     """Why there is no latest session, and which ones may be meant."""
+    which = "with a conversation that is not open in a client now" if all_open else "with a conversation"
     where = "any project" if everywhere else directory
-    looked = ", ".join(projects_roots()) if everywhere else f"{', '.join(project_folders(directory)[:3])}; everywhere with --all-projects"
-    free = " that is not open in a client now" if all_open else ""
-    return f"no session with a conversation in {where}{free} (looked in {looked}){describe_nearest(directory, (), excluded)}"
+    looked = ", ".join(projects_roots() if everywhere else project_folders(directory)[:3])
+    more = "" if everywhere else "; elsewhere with --project DIR or --all-projects"
+    return f"no session {which} in {where} (looked in {looked}{more}){describe_nearest(directory, (), excluded)}"
 
 
 def describe_nearest(directory: str, paths: Sequence[str] = (), excluded: Iterable[str] = ()) -> str:
     """For a refusal, what cannot be read and the nearest sessions: those in the files `paths`, else the newest, this directory's own
-    first, then those that share its folder, then those whose directory is gone: it may have been moved to here."""
+    first, then those whose directory is gone: it may have been moved to here."""
     here, barred = project_folders(directory), passed_over(excluded)
     latest = sorted(session_files(all_folders()), key=lambda path: (os.path.dirname(path) not in here, -modified(path)))
     cards = [card for card in map(read_card, paths or latest[:LOOKED_AT]) if card and card.time and not card.sidechain]
-
-    def distance(card: Card) -> tuple[bool, bool, bool, bool, float]:
-        has_other_name = os.path.basename(card.home) != os.path.basename(directory)
-        return os.path.dirname(card.path) not in here, not belongs(card, directory), os.path.isdir(card.home), has_other_name, -card.time
-
-    shown = sorted((card for card in cards if not card.id.lower().startswith(barred)), key=distance)[:NEAREST]
-    named = ", ".join(described(card) + ("" if belongs(card, directory) else f" in {card.home}") for card in shown)
-    more = "" if all(belongs(card, directory) for card in shown) else "; --project DIR looks there"
+    cards = [card for card in cards if not card.id.lower().startswith(barred)]
+    cards = sorted(cards, key=lambda card: (not belongs(card, directory), os.path.isdir(card.home), -card.time))[:NEAREST]
+    named = ", ".join(described(card) + ("" if belongs(card, directory) else f" in {card.home}") for card in cards)
     unreadable = describe_unreadable(all_folders())
     otherwise = "" if unreadable else "; is CLAUDE_CONFIG_DIR the client's? A file is named with --file PATH"
-    return unreadable + (f"; nearest: {named}{more}" if shown else otherwise)
+    return unreadable + (f"; nearest: {named}" if cards else otherwise)
 
 
 def describe_unreadable(folders: Sequence[str]) -> str:
@@ -2364,10 +2339,10 @@ def describe_unreadable(folders: Sequence[str]) -> str:
     return f"; not permitted to read {barred[0]}{more}: check the permissions" if barred else ""
 
 
-def found_card(card: Card, others: list[Card], note: str) -> Found:
-    """A card as the answer. That it is open in another client is said, since what is read of it may be half a turn."""
-    live = card.id.lower() != own_session() and card.id.lower() in live_clients()
-    return Found(card.path, choices(others), "; ".join(filter(None, (note, "open in a live client now" if live else ""))))
+def found_session(path: str, others: list[Card], note: str) -> Found:
+    """A session as the answer. That it is open in another client is said, since what is read of it may be half a turn."""
+    live = session_id(path) != own_session() and session_id(path) in live_clients()
+    return Found(path, choices(others), "; ".join(filter(None, (note, "open in a live client now" if live else ""))))
 
 
 def choices(cards: list[Card]) -> list[str]:
@@ -2424,16 +2399,18 @@ def find_reference(reference: str, directory: str, everywhere: bool) -> Found:
 def found_file(path: str) -> Found:
     """An explicit path. Raises Refusal where there is no file that can be read."""
     open_transcript(path).close()
-    card = read_card(path)
-    return found_card(card, [], "") if card else Found(path, [], "")
+    return found_session(path, [], "")
 
 
-def find_id(identifier: str, directory: str) -> Found:
-    """The session with this id."""
+def find_id(identifier: str, directory: str = "") -> Found:
+    """The session with this id. Raises Refusal where there is none, with others, those of `directory` first."""
     if found := find_prefix(identifier):
         return found
     looked = f"looked in {len(all_folders())} folders of {', '.join(projects_roots())}"
-    raise Refusal(f"no such session: {identifier} ({looked}){remembered(identifier) or describe_nearest(directory)}")
+    hint = describe_nearest(directory)
+    if any(entry.session == identifier for entry in prompt_history()):
+        hint = "; its transcript is gone, but a search with --history finds what was typed in it"
+    raise Refusal(f"no such session: {identifier} ({looked}){hint}")
 
 
 def find_prefix(prefix: str) -> Optional[Found]:
@@ -2449,16 +2426,7 @@ def find_prefix(prefix: str) -> Optional[Found]:
         raise Refusal(f"{session_id(paths[0])} is the transcript of a sub-agent, not a session; name the session that started it")
     if len({card.id.lower() for card in sessions}) > 1:
         raise Refusal(f"{prefix} fits {len(sessions)} sessions: {', '.join(choices(sessions))}; give more of the id")
-    return found_card(sessions[0], [], "") if sessions else None
-
-
-def remembered(identifier: str) -> str:
-    """What the prompt history keeps of a session whose transcript is gone, for a refusal; empty where it keeps nothing."""
-    typed = [entry for entry in prompt_history() if entry.session == identifier and not entry.text.startswith("/")]
-    if not typed:
-        return ""
-    kept = f"{len(typed)} of its prompts, the first one '{shortened(typed[0].text, TITLE_CHARS)}' in {typed[0].project}"
-    return f"; its transcript is gone, but the prompt history keeps {kept}: a search with --history finds them"
+    return found_session(sessions[0].path, [], "") if sessions else None
 
 
 def find_title(title: str, directory: str, everywhere: bool) -> Found:
@@ -2480,7 +2448,7 @@ def find_title(title: str, directory: str, everywhere: bool) -> Found:
             cards = [card for card in cards if any(belongs(card, tree) for tree in trees)]
         if cards:
             notes = ("" if exact else "part of the title", "" if here else "from another project")
-            return found_card(cards[0], cards[1:], ", ".join(filter(None, notes)))
+            return found_session(cards[0].path, cards[1:], ", ".join(filter(None, notes)))
     looked = f"looked at {len(titles)} sessions in {', '.join(projects_roots())}"
     hint = ("; options stand before the words" if " --" in title else "") + describe_nearest(directory, similar(wanted, titles))
     raise Refusal(f"no such session: '{cut(title, 200)}' is neither id nor title ({looked}){hint}")

@@ -104,9 +104,9 @@ def test_refused(run_script: Run, config: Path) -> None:
 
 @pytest.mark.parametrize(("words", "message"), [
     (["--nonsense"], "unrecognized arguments: --nonsense"),
-    (["--max-chars", "many"], "argument --max-chars: invalid int value: 'many'"),
-    (["--max-chars", "1999"], "--max-chars must be at least 2000"),
-    (["--max-chars", "-5"], "--max-chars must be at least 2000"),
+    (["--max-chars", "many"], "argument --max-chars: many is no whole number of 2000 or more"),
+    (["--max-chars", "1999"], "argument --max-chars: 1999 is no whole number of 2000 or more"),
+    (["--max-chars", "-5"], "argument --max-chars: -5 is no whole number of 2000 or more"),
     (["--id"], "argument --id: expected one argument"),
     (["--first", "-1"], "argument --first: -1 is no whole number of 0 or more"),
     (["--decay", "0"], "argument --decay: 0 is no number above 0 and up to 1"),

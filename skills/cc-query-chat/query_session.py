@@ -1441,7 +1441,7 @@ def next_steps(options: argparse.Namespace, report: Report, tally: Tally, shown:
 
 
 def search_report(options: argparse.Namespace) -> str:
-    """The answer to a search. Raises Unfinished where a pattern ran away, with what was found."""
+    """The answer to a search. Raises Refusal where a pattern ran away, with what was found."""
     targets, named = find_targets(options)
     watch = Stopwatch(options.timeout)
     search = search_of(options, watch)
@@ -1455,7 +1455,7 @@ def search_report(options: argparse.Namespace) -> str:
     tally.trim()
     report = lay_out_search(options, search, tally, targets, named)
     if tally.stopped:
-        raise cc.Unfinished(
+        raise cc.Refusal(
             f"the pattern ran away and was stopped after {options.timeout:g} s with {len(tally.seen)} hits so far; "
             "use a plainer one, words, or a larger --timeout",
             report,
