@@ -1824,7 +1824,9 @@ def lay_out(sections: list[Section], room: int) -> list[Fitted]:
     demands = [utf16_length(fitted.xml) for fitted in full]
     if sum(demands) <= room:
         return full
-    release(sections, room)
+    while sum(section.least() for section in sections) > room:  # not even what is needed fits in brief: that of the highest rank goes
+        section, at = max(((section, at) for section in sections for at in section.needed), key=lambda place: place[0].items[place[1]].rank)
+        section.items[at] = section.items[at]._replace(rank=0)
     granted = [section.least() for section in sections]
     weights = [section.weight for section in sections]
     in_brief = [section.wrapper + utf16_length("".join(section.pieces(section.brief))) for section in sections]
@@ -1842,13 +1844,6 @@ def lay_out(sections: list[Section], room: int) -> list[Fitted]:
                 spare += used - utf16_length(better.xml)
                 fitted[at] = better
     return fitted
-
-
-def release(sections: list[Section], room: int) -> None:
-    """Where not even the needed items fit in brief, let those of the highest rank go, one by one: the bound rules over all."""
-    while sum(section.least() for section in sections) > room:
-        section, at = max(((section, at) for section in sections for at in section.needed), key=lambda place: place[0].items[place[1]].rank)
-        section.items[at] = section.items[at]._replace(rank=0)
 
 
 def seconds(timestamp: str) -> Optional[float]:
@@ -2136,12 +2131,18 @@ def read_titles(path: str) -> dict[str, str]:
     found: dict[str, str] = {}
     with suppress(OSError), open(path, "rb", buffering=0) as file:
         for _, block in blocks_from_end(file):
-            for kind in TITLE_KINDS:
-                if kind not in found and (title := last_title(block, kind)) is not None:
-                    found[kind] = title.strip()
+            for fields in title_rows(block) if any(key in block for key in TITLE_KEYS) else ():
+                found.setdefault(fields["type"], string(fields.get(TITLE_KINDS[fields["type"]])).strip())
             if found.get("custom-title"):  # no other counts beside it
                 break
     return found
+
+
+def title_rows(block: bytes) -> Iterator[dict[str, Any]]:
+    """The title rows in a block of whole lines, the last first."""
+    for line in reversed(block.split(b"\n")):
+        if any(key in line[:TITLE_WITHIN] for key in TITLE_KEYS):
+            yield from (fields for fields in reversed(parse_line(line).objects) if string(fields.get("type")) in TITLE_KINDS)
 
 
 def blocks_from_end(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
@@ -2157,16 +2158,6 @@ def blocks_from_end(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
             continue
         rest, width = block[:whole], min(width * 4, BLOCK_BYTES)
         yield start + whole, block[whole:]
-
-
-def last_title(block: bytes, kind: str) -> Optional[str]:
-    """The title of the last row of this kind in a block of whole lines, None where there is none."""
-    key = f'"{TITLE_KINDS[kind]}"'.encode()
-    for line in reversed(block.split(b"\n")) if key in block else ():
-        for fields in reversed(parse_line(line).objects if key in line[:TITLE_WITHIN] else []):
-            if fields.get("type") == kind:
-                return string(fields.get(TITLE_KINDS[kind]))
-    return None
 
 
 def current_title(titles: dict[str, str], spoken: str, identifier: str) -> str:
@@ -2225,6 +2216,7 @@ def project_cards(directory: str, everywhere: bool, barred: tuple[str, ...]) -> 
     return cards
 
 
+TITLE_KEYS = tuple(f'"{key}"'.encode() for key in TITLE_KINDS.values())
 MOST_NAMED = 5  # sessions in one line for a person to choose from
 NEAREST = 3  # sessions that are named where none was found
 LOOKED_AT = 40  # files written last that are looked at for that: each costs a read of its head and tail
@@ -2246,7 +2238,9 @@ def cleared_session(own: str, directory: str) -> Optional[str]:
     files = {session_id(path): path for path in session_files(all_folders())}
     if own not in files:
         return clear_just_before(own, [entry for entry in prompt_history() if entry.project == directory])
-    folder, began = os.path.dirname(files[own]), begun_by_clear(files[own])
+    told = (record for record in head_of(files[own]) if record.kind == "assistant" or prompt_of(record) or is_clear(local_command(record)))
+    first, folder = next(told, None), os.path.dirname(files[own])
+    began = seconds(first.timestamp) if first and is_clear(local_command(first)) else None
     if began is None:
         return None
     near = [
@@ -2267,12 +2261,6 @@ def clear_just_before(own: str, entries: list[Typed]) -> Optional[str]:
         return None
     known = {entry.session for entry in entries[: cleared + 1]}
     return entries[cleared].session if all(entry.session in known for entry in entries[cleared:first]) else None
-
-
-def begun_by_clear(path: str) -> Optional[float]:
-    """When /clear began this session, in seconds, None where something else did."""
-    first = next((record for record in head_of(path) if record.kind == "assistant" or prompt_of(record) or is_clear(local_command(record))), None)
-    return seconds(first.timestamp) if first and is_clear(local_command(first)) else None
 
 
 def passed_over(excluded: Iterable[str]) -> tuple[str, ...]:
@@ -2322,7 +2310,7 @@ def describe_nearest(directory: str, paths: Sequence[str] = (), excluded: Iterab
     first, then those whose directory is gone: it may have been moved to here."""
     here, barred = project_folders(directory), passed_over(excluded)
     latest = sorted(session_files(all_folders()), key=lambda path: (os.path.dirname(path) not in here, -modified(path)))
-    cards = [card for card in map(read_card, paths or latest[:LOOKED_AT]) if card and card.time and not card.sidechain]
+    cards = [card for card in map(read_card, paths or latest[:LOOKED_AT]) if card and (card.time or paths) and not card.sidechain]
     cards = [card for card in cards if not card.id.lower().startswith(barred)]
     cards = sorted(cards, key=lambda card: (not belongs(card, directory), os.path.isdir(card.home), -card.time))[:NEAREST]
     named = ", ".join(described(card) + ("" if belongs(card, directory) else f" in {card.home}") for card in cards)
