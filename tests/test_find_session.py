@@ -286,6 +286,11 @@ def test_a_sub_agent_of_a_workflow_is_refused_with_its_parent(config: Path) -> N
     assert refusal("agent-b5") == "agent-b5 is a sub-agent of session 10aaaaaa-0000-4000-8000-000000000002; name that session"
 
 
+def test_a_title_may_look_like_a_sub_agents_name(config: Path) -> None:
+    talk(config, A, extra=json.dumps({"type": "agent-name", "agentName": "agent-smith", "sessionId": A}) + "\n")
+    assert find("agent-smith").path.endswith(f"{A}.jsonl")
+
+
 def test_a_sub_agent_that_is_not_there(config: Path) -> None:
     projects = lay_out_case(config, "10-subagent-files")
     assert refusal("agent-zzzz").startswith(f"no such session: 'agent-zzzz' is neither id nor title (looked at 2 sessions in {projects}); nearest: ")
@@ -495,6 +500,12 @@ def test_title_from_the_first_words_of_a_person(config: Path, run_script: Callab
     assert card is not None and cc.file_title(card.path) == title
     assert cc.session_title(cc.read_conversation(cc.read_transcript(str(path)))) == title
     assert find(title).path == str(path)
+
+
+def test_a_session_is_titled_by_the_words_that_find_it_also_when_they_were_rewound(config: Path) -> None:
+    path = talk(config, A, extra=row("user", "better words", 5, A) + row("assistant", "ok", 6, A, parent="aaaaaaaa-0005"))
+    title = cc.session_title(cc.read_conversation(cc.read_transcript(str(path))))
+    assert title == cc.file_title(str(path)) == "hello" and find(title).path == str(path)
 
 
 def test_a_summary_of_another_file_is_no_title(config: Path) -> None:

@@ -2473,7 +2473,8 @@ def refuse_agent(name: str) -> None:
     """Raises Refusal with the session that started it where a sub-agent has this name."""
     import glob  # only where one is named
 
-    patterns = [os.path.join(glob.escape(root), "*", "**", f"{name}.jsonl") for root in projects_roots()]
+    places = ((), ("*", "subagents", "**"))  # beside the session (old clients), and below it
+    patterns = [os.path.join(glob.escape(root), "*", *place, f"{name}.jsonl") for root in projects_roots() for place in places]
     path = next((path for pattern in patterns for path in glob.iglob(pattern, recursive=True) if os.path.isfile(path)), None)
     if path:
         parent = next((f"session {record.session}" for record in head_of(path) if record.session), "an unknown session")
