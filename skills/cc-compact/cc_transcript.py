@@ -1732,14 +1732,13 @@ class Section:
     in brief (what every section gets before any gets more), and at the most. `weight` is its claim on the room where there is not
     enough for all; `total` is how many entries there are to show."""
 
-    __slots__ = ("name", "attributes", "items", "weight", "caps", "brief", "total", "rendered")
-
     def __init__(self, name: str, attributes: str, items: list[Item], weight: float, caps: tuple[int, int, int], total: int) -> None:
         self.name, self.attributes, self.items, self.weight, self.total = name, attributes, items, weight, total
         floor, self.brief, ceiling = caps[0], caps[1], max(caps)
         self.caps = [ceiling]
         while self.caps[-1] > floor:
             self.caps.append(max(floor, self.caps[-1] * 7 // 10))
+        self.needed = [at for at, item in enumerate(items) if item.rank < 0]  # places of the items that are shown whatever lies between
         self.rendered: dict[int, list[str]] = {}
 
     def pieces(self, cap: int) -> list[str]:
@@ -1753,13 +1752,8 @@ class Section:
         """Units that the section's own tags take."""
         return len(self.name) * 2 + len("<></>\n") + utf16_length(self.attributes)
 
-    @property
-    def needed(self) -> list[int]:
-        """Places of the items that are shown whatever lies between."""
-        return [at for at, item in enumerate(self.items) if item.rank < 0]
-
     def needed_pieces(self, cap: int) -> list[str]:
-        """Those items with their texts cut at `cap`."""
+        """The items that are needed, with their texts cut at `cap`."""
         return [self.items[at].render(cap) for at in self.needed]
 
     def least(self) -> int:
@@ -1826,6 +1820,7 @@ def lay_out(sections: list[Section], room: int) -> list[Fitted]:
         return full
     while sum(section.least() for section in sections) > room:  # not even what is needed fits in brief: that of the highest rank goes
         section, at = max(((section, at) for section in sections for at in section.needed), key=lambda place: place[0].items[place[1]].rank)
+        section.needed.remove(at)
         section.items[at] = section.items[at]._replace(rank=0)
     granted = [section.least() for section in sections]
     weights = [section.weight for section in sections]
@@ -2097,17 +2092,17 @@ def read_card(path: str) -> Optional[Card]:
             tail = read_tail(file)
     except OSError:
         return None
-    times = [seconds(record.timestamp) or 0.0 for record in tail if is_conversation(record)]
+    turns = [record for record in tail if is_conversation(record)]
     conversing = any(prompt_of(record) or record.kind == "assistant" for record in (*head, *tail))
     return Card(
         path,
         os.path.splitext(os.path.basename(path))[0],
-        times[-1] if times and conversing else 0.0,
+        (seconds(turns[-1].timestamp) or 0.0) if turns and conversing else 0.0,
         tuple(dict.fromkeys(record.cwd for record in (*head, *tail) if record.cwd)),
         any(record.entrypoint.startswith("sdk") for record in tail[-20:]),
         bool(head) and all(record.sidechain for record in (*head, *tail)),
         next((record.branch for record in reversed(tail) if record.branch), ""),
-        next((bool(record.forked_from) for record in reversed(tail) if is_conversation(record) and not record.own_results), False),
+        next((bool(record.forked_from) for record in reversed(turns) if not record.own_results), False),
     )
 
 
