@@ -1916,10 +1916,11 @@ def build_base_parser(
     which.add_argument("ref", nargs="*", metavar=words[0], help=words[1])
     which.add_argument("--id", metavar="ID", help="this session id")
     which.add_argument("--title", metavar="TITLE", help="the session with this title")
-    which.add_argument("--file", metavar="PATH", help="this transcript file")
+    home = os.path.expanduser  # no shell does it behind a slash command or in --project=~/x
+    which.add_argument("--file", metavar="PATH", type=home, help="this transcript file")
     which.add_argument("--latest", action="store_true", help="the latest session of the project (the one just cleared comes first)")
     which.add_argument("--exclude", metavar="ID", action="append", default=[], help="never take this session as the latest; can be repeated")
-    which.add_argument("--project", metavar="DIR", default="", help="the project's directory (default: the current one)")
+    which.add_argument("--project", metavar="DIR", default="", type=home, help="the project's directory (default: the current one)")
     which.add_argument("--all-projects", action="store_true", help="look in all projects")
     how = parser.add_argument_group("how it is printed")
     bound = f"bound of the whole output in UTF-16 units, at least {SMALLEST_BOUND:,} (default {default_bound:,})"
@@ -1978,8 +1979,6 @@ def parse_arguments(parser: Parser, argv: list[str]) -> argparse.Namespace:
         argv = with_values(parser, argv)
     arguments = parser.parse_args(argv)
     arguments.asked_chars, arguments.done = arguments.max_chars, ""
-    arguments.project = os.path.expanduser(arguments.project)  # no shell does it behind a slash command or in --project=~/x
-    arguments.file = os.path.expanduser(arguments.file) if arguments.file else arguments.file
     if arguments.args_stdin:
         arguments.max_chars = min(arguments.max_chars, CLIENT_LIMIT)
     return arguments
