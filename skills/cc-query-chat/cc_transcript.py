@@ -2302,23 +2302,17 @@ def nothing_here(directory: str, everywhere: bool, excluded: set[str], all_open:
 def describe_nearest(directory: str, paths: Sequence[str] = (), excluded: Iterable[str] = ()) -> str:
     """For a refusal, what cannot be read and the nearest sessions: those in the files `paths`, else the newest, this directory's own
     first, then those whose directory is gone: it may have been moved to here."""
-    here, barred = project_folders(directory), passed_over(excluded)
-    latest = sorted(session_files(all_folders()), key=lambda path: (os.path.dirname(path) not in here, -modified(path)))
+    here, barred, folders = project_folders(directory), passed_over(excluded), all_folders()
+    latest = sorted(session_files(folders), key=lambda path: (os.path.dirname(path) not in here, -modified(path)))
     cards = [card for card in map(read_card, paths or latest[:LOOKED_AT]) if card and (card.time or paths) and not card.sidechain]
     cards = [card for card in cards if not card.id.lower().startswith(barred)]
     cards = sorted(cards, key=lambda card: (not belongs(card, directory), os.path.isdir(card.home), -card.time))[:NEAREST]
-    named = ", ".join(described(card) + ("" if belongs(card, directory) else f" in {card.home}") for card in cards)
-    unreadable = describe_unreadable(all_folders())
-    otherwise = "" if unreadable else "; is CLAUDE_CONFIG_DIR the client's? A file is named with --file PATH"
-    return unreadable + (f"; nearest: {named}" if cards else otherwise)
-
-
-def describe_unreadable(folders: Sequence[str]) -> str:
-    """What of these folders, or of the ones that hold them, this user may not read, for a refusal."""
-    barred = [folder for folder in (*projects_roots(), *folders) if os.path.isdir(folder) and not os.access(folder, os.R_OK | os.X_OK)]
-    barred += [path for path in session_files(folders) if not os.access(path, os.R_OK)]
-    more = f" and {len(barred) - 1} more" if len(barred) > 1 else ""
-    return f"; not permitted to read {barred[0]}{more}: check the permissions" if barred else ""
+    closed = [path for path in (*projects_roots(), *folders) if os.path.isdir(path) and not os.access(path, os.R_OK | os.X_OK)]
+    closed += [path for path in latest if not os.access(path, os.R_OK)]
+    said = f"; not permitted to read {closed[0]}: check the permissions" if closed else ""
+    if cards:
+        said += "; nearest: " + ", ".join(described(card) + ("" if belongs(card, directory) else f" in {card.home}") for card in cards)
+    return said or "; is CLAUDE_CONFIG_DIR the client's? A file is named with --file PATH"
 
 
 def found_session(path: str, others: list[Card], note: str) -> Found:

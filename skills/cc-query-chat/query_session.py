@@ -1570,7 +1570,7 @@ def pattern_hint(options: argparse.Namespace) -> str:
 def nothing_kept(options: argparse.Namespace) -> str:
     """Where a directory's sessions were looked for when there are none, and where the ones that are meant may be."""
     if options.all_projects:
-        return f"There is no session in {', '.join(cc.projects_roots())}{cc.describe_unreadable(cc.all_folders())}."
+        return f"There is no session in {', '.join(cc.projects_roots())}{cc.describe_nearest(os.sep)}."
     directory = cc.project_directory(options.project)
     looked = cc.project_folders(directory)[:3]
     hint = cc.describe_nearest(directory, (), options.exclude)
