@@ -241,8 +241,7 @@ def prompt_history() -> Iterator[Typed]:
     with suppress(OSError), open(os.path.join(config_root(), "history.jsonl"), "rb") as file:
         for _, data in read_lines(file):
             for entry in parse_line(data).objects:
-                stamp, pastes = entry.get("timestamp"), mapping(entry.get("pastedContents")).values()
-                time = stamp / 1000 if isinstance(stamp, (int, float)) else 0.0
+                time, pastes = number(entry.get("timestamp")) / 1000, mapping(entry.get("pastedContents")).values()
                 pasted = "\n".join(filter(None, (string(mapping(paste).get("content")) for paste in pastes)))
                 yield Typed(string(entry.get("display")), time, string(entry.get("project")), string(entry.get("sessionId")).lower(), pasted)
 
