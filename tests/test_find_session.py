@@ -86,6 +86,12 @@ def test_long_path_without_a_session_of_its_own_has_none(config: Path) -> None:
     assert refusal(project=LONG).startswith(f"no session with a conversation in {LONG} (looked in ")
 
 
+def test_a_session_without_a_directory_in_the_folder_of_a_longer_path_is_named_and_not_taken(config: Path) -> None:
+    folder = cc.folder_name(LONG)[:200] + "-zzzzzz"
+    talk(config, A, cwd="", folder=folder)
+    assert refusal(project=LONG).endswith(f'; nearest: {A} "hello" 2026-05-01 10:01 in another directory')
+
+
 @pytest.mark.parametrize(("directory", "number"), [("/home/ada/app_x", "1"), ("/home/ada/app-x", "2"), ("/home/ada/app.x", "3")])
 def test_directories_that_share_a_folder_keep_apart(config: Path, directory: str, number: str) -> None:
     lay_out_case(config, "03-encoding-collision")
