@@ -86,6 +86,12 @@ def test_long_path_without_a_session_of_its_own_has_none(config: Path) -> None:
     assert refusal(project=LONG).startswith(f"no session with a conversation in {LONG} (looked in ")
 
 
+def test_a_session_without_a_directory_in_the_folder_of_a_longer_path_is_named_and_not_taken(config: Path) -> None:
+    folder = cc.folder_name(LONG)[:200] + "-zzzzzz"
+    talk(config, A, cwd="", folder=folder)
+    assert refusal(project=LONG).endswith(f'; nearest: {A} "hello" 2026-05-01 10:01 in another directory')
+
+
 @pytest.mark.parametrize(("directory", "number"), [("/home/ada/app_x", "1"), ("/home/ada/app-x", "2"), ("/home/ada/app.x", "3")])
 def test_directories_that_share_a_folder_keep_apart(config: Path, directory: str, number: str) -> None:
     lay_out_case(config, "03-encoding-collision")
@@ -95,9 +101,10 @@ def test_directories_that_share_a_folder_keep_apart(config: Path, directory: str
 def test_neighbours_in_the_folder_are_offered_and_never_taken(config: Path) -> None:
     projects = lay_out_case(config, "03-encoding-collision")
     assert refusal(project="/home/ada/app+x") == (
-        f"no session with a conversation in /home/ada/app+x (looked in {projects}/-home-ada-app-x); sessions of other directories share that folder: "
-        "03aaaaaa-0000-4000-8000-000000000003 (/home/ada/app.x), 03aaaaaa-0000-4000-8000-000000000002 (/home/ada/app-x), "
-        "03aaaaaa-0000-4000-8000-000000000001 (/home/ada/app_x); name one by id or title, or add --all-projects")
+        f"no session with a conversation in /home/ada/app+x (looked in {projects}/-home-ada-app-x; elsewhere with --project DIR or --all-projects); nearest: "
+        '03aaaaaa-0000-4000-8000-000000000003 "gamma task" 2026-05-01 10:00 in /home/ada/app.x, '
+        '03aaaaaa-0000-4000-8000-000000000002 "beta task" 2026-05-01 10:00 in /home/ada/app-x, '
+        '03aaaaaa-0000-4000-8000-000000000001 "alpha task" 2026-05-01 10:00 in /home/ada/app_x')
 
 
 def test_on_linux_the_drive_letter_keeps_projects_apart(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,8 +185,8 @@ def test_an_id_beats_the_title_that_looks_like_it(config: Path) -> None:
 def test_an_ambiguous_prefix_lists_all_and_takes_none(config: Path) -> None:
     lay_out_case(config, "09-id-forms")
     assert refusal("09aa") == (
-        '09aa fits 2 sessions: 09aaaaaa-0000-4000-8000-000000000001 "first" 2026-05-01 10:00, '
-        '09aaaaaa-1111-4111-8111-000000000002 "second" 2026-05-01 10:00; give more of the id')
+        '09aa fits 2 sessions: 09aaaaaa-1111-4111-8111-000000000002 "second" 2026-05-01 10:00, '
+        '09aaaaaa-0000-4000-8000-000000000001 "first" 2026-05-01 10:00; give more of the id')
 
 
 def test_an_unknown_prefix_names_the_folder_and_the_newest(config: Path) -> None:
@@ -281,13 +288,18 @@ def test_a_sub_agent_is_refused_with_its_parent(config: Path, reference: str) ->
 def test_a_sub_agent_of_a_workflow_is_refused_with_its_parent(config: Path) -> None:
     folder = lay_out_case(config, "10-subagent-files") / FOLDER / "10aaaaaa-0000-4000-8000-000000000002/subagents/workflows/run1"
     folder.mkdir(parents=True)
-    (folder / "agent-b5.jsonl").write_text("{}\n")
+    (folder / "agent-b5.jsonl").write_text(row("user", "audit", 1, "10aaaaaa-0000-4000-8000-000000000002", isSidechain=True))
     assert refusal("agent-b5") == "agent-b5 is a sub-agent of session 10aaaaaa-0000-4000-8000-000000000002; name that session"
+
+
+def test_a_title_may_look_like_a_sub_agents_name(config: Path) -> None:
+    talk(config, A, extra=json.dumps({"type": "agent-name", "agentName": "agent-smith", "sessionId": A}) + "\n")
+    assert find("agent-smith").path.endswith(f"{A}.jsonl")
 
 
 def test_a_sub_agent_that_is_not_there(config: Path) -> None:
     projects = lay_out_case(config, "10-subagent-files")
-    assert refusal("agent-zzzz") == f"no such session: agent-zzzz would be a sub-agent's transcript, and there is none of that name in {projects}"
+    assert refusal("agent-zzzz").startswith(f"no such session: 'agent-zzzz' is neither id nor title (looked at 2 sessions in {projects}); nearest: ")
 
 
 def test_a_sidechain_with_an_id_is_refused(config: Path) -> None:
@@ -335,7 +347,8 @@ def test_excluded_sessions_are_passed_over(config: Path) -> None:
 
 def test_no_session_at_all(config: Path) -> None:
     assert refusal(project="/nowhere") == (
-        f"no session with a conversation in /nowhere (looked in {config}/projects/-nowhere); name one by id or title, or add --all-projects")
+        f"no session with a conversation in /nowhere (looked in {config}/projects/-nowhere; elsewhere with --project DIR or --all-projects); "
+        "is CLAUDE_CONFIG_DIR the client's? A file is named with --file PATH")
 
 
 def test_no_conversation_case_takes_the_unanswered_prompt(config: Path) -> None:
@@ -490,9 +503,15 @@ def test_titles_in_a_spaced_file(config: Path) -> None:
 def test_title_from_the_first_words_of_a_person(config: Path, run_script: Callable[..., subprocess.CompletedProcess[bytes]], number: str, title: str) -> None:
     path = lay_out_case(config, "15-title-from-first-prompt") / FOLDER / f"15aaaaaa-0000-4000-8000-00000000000{number}.jsonl"
     card = cc.read_card(str(path))
-    assert card is not None and cc.card_title(card) == title
+    assert card is not None and cc.file_title(card.path) == title
     assert cc.session_title(cc.read_conversation(cc.read_transcript(str(path)))) == title
     assert find(title).path == str(path)
+
+
+def test_a_session_is_titled_by_the_words_that_find_it_also_when_they_were_rewound(config: Path) -> None:
+    path = talk(config, A, extra=row("user", "better words", 5, A) + row("assistant", "ok", 6, A, parent="aaaaaaaa-0005"))
+    title = cc.session_title(cc.read_conversation(cc.read_transcript(str(path))))
+    assert title == cc.file_title(str(path)) == "hello" and find(title).path == str(path)
 
 
 def test_a_summary_of_another_file_is_no_title(config: Path) -> None:
@@ -563,17 +582,15 @@ def test_of_a_moved_project_the_old_directory_is_named(config: Path, tmp_path: P
     other.mkdir()
     talk(config, A, cwd=str(other), folder="-other")
     talk(config, B, cwd="/gone/barn", folder="-gone-barn")
-    assert f'of directories that are gone (moved? --project DIR with the old one finds them): {B} "hello" 2026-05-01 10:01 in /gone/barn;' in (
-        refusal(project=str(new)))
+    assert f'; nearest: {B} "hello" 2026-05-01 10:01 in /gone/barn, {A} ' in refusal(project=str(new))
     talk(config, C, cwd="/gone/orchard", folder="-gone-orchard")  # of the same name, and so the likeliest
-    said = refusal(project=str(new))
-    assert "in /gone/orchard; name one by id or title, or add --all-projects" in said and B not in said
+    assert f'; nearest: {C} "hello" 2026-05-01 10:01 in /gone/orchard, {B} ' in refusal(project=str(new))
     assert find(project="/gone/orchard").path.endswith(f"{C}.jsonl")
 
 
 def test_where_no_directory_is_gone_the_newest_sessions_elsewhere_are_named(config: Path, tmp_path: Path) -> None:
     talk(config, A, cwd=str(tmp_path), folder="-other")
-    assert f'; sessions elsewhere: {A} "hello" 2026-05-01 10:01 in {tmp_path}; name one' in refusal(project="/nowhere")
+    assert refusal(project="/nowhere").endswith(f'; nearest: {A} "hello" 2026-05-01 10:01 in {tmp_path}')
 
 
 def test_with_all_projects_nothing_already_done_is_advised(config: Path) -> None:
@@ -585,14 +602,11 @@ def test_of_a_pruned_session_what_the_prompt_history_keeps_is_said(config: Path)
     entries = [{"display": text, "timestamp": 1_777_000_000_000, "project": ORCHARD, "sessionId": A} for text in ("prune the pears", "/clear", "and the plums")]
     (config / "history.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
     assert refusal(A).endswith(
-        f"; its transcript is gone, but the prompt history keeps 2 of its prompts, the first one 'prune the pears' in {ORCHARD}: "
-        "a search with --history finds them")
+        "; its transcript is gone, but a search with --history finds what was typed in it")
 
 
 def test_a_directory_as_a_reference_is_called_one(config: Path, tmp_path: Path) -> None:
-    assert refusal(str(tmp_path)) == f"{tmp_path} is a directory, not a transcript; to take that project's latest session, use --project {tmp_path}"
-    (config / "projects/-x").mkdir(parents=True)
-    assert refusal(f"{config}/projects/-x") == f"{config}/projects/-x is a directory, not a transcript; give the path of a .jsonl file in it"
+    assert refusal(str(tmp_path)) == f"{tmp_path} is a directory, not a transcript; give the path of a .jsonl file in it, or --project {tmp_path} for its latest session"
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")

@@ -62,7 +62,7 @@ def test_title(name: str) -> None:
     path = str(SESSIONS[name])
     card = cc.read_card(path)
     assert card is not None
-    assert cc.card_title(card) == SAID[name]["title"]
+    assert cc.file_title(card.path) == SAID[name]["title"]
     assert cc.session_title(cc.read_conversation(cc.read_transcript(path))) == SAID[name]["title"]
 
 

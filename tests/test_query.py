@@ -913,7 +913,7 @@ def test_a_directory_without_sessions_says_where_it_looked_and_where_they_may_be
     said_of_it = f"No other session of {here} is kept (looked in {config}/projects/"
     for report in (ask("--project", here, "retry"), ask("--project", here, "--list")):
         (hint,) = [element.text or "" for element in report.iter() if element.tag in ("no-hit", "no-session")]
-        assert said_of_it in hint and "in /home/ada/orchard" in hint and "--project DIR with the old one" in hint
+        assert said_of_it in hint and "in /home/ada/orchard" in hint
         assert report.get("sessions") == "0"
 
 

@@ -82,7 +82,9 @@ def test_where_all_sessions_are_open_elsewhere_they_are_named(config: Path, monk
     live_client(config, A, os.getpid())
     monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", B)
     assert refusal() == (
-        f'every session of /home/ada/orchard is open in a client now, and none is taken unasked: name one, {A} "hello" 2026-05-01 10:01')
+        "no session with a conversation that is not open in a client now in /home/ada/orchard "
+        f"(looked in {config}/projects/-home-ada-orchard; elsewhere with --project DIR or --all-projects); "
+        f'nearest: {A} "hello" 2026-05-01 10:01')
 
 
 def test_of_500_prompts_the_last_answers_are_still_told(run_script: Run, tmp_path: Path) -> None:
@@ -169,5 +171,5 @@ def test_of_many_sessions_that_a_prefix_fits_the_newest_are_named(config: Path) 
     for at in range(7):
         talk(config, f"aaaaaaaa-0000-4000-8000-00000000000{at}", at)
     said = refusal("aaaa")
-    assert said.startswith('aaaa fits 7 sessions: the newest are aaaaaaaa-0000-4000-8000-000000000006 "hello" 2026-05-01 10:07, ')
-    assert said.count('"hello"') == 5 and said.endswith("; give more of the id")
+    assert said.startswith('aaaa fits 7 sessions: aaaaaaaa-0000-4000-8000-000000000006 "hello" 2026-05-01 10:07, ')
+    assert said.count('"hello"') == 5 and said.endswith(", and 2 more; give more of the id")

@@ -1110,7 +1110,8 @@ def titles_in(folder: str) -> Iterator[str]:
     for path in cc.session_files([folder]):
         with suppress(OSError), open(path, "rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - cc.EDGE_BYTES))
-            yield (cc.last_title(file.read(), "custom-title") or "").casefold()
+            given = (cc.string(row.get("customTitle")) for row in cc.title_rows(file.read()) if row["type"] == "custom-title")
+            yield next(given, "").casefold()
 
 
 class Progress:

@@ -26,9 +26,10 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
+from io import BytesIO
 from operator import attrgetter
 from typing import IO, Any, NamedTuple, NoReturn, Optional, TypeVar
 
@@ -50,13 +51,10 @@ SMALLEST_BOUND = 2_000  # below it not even the first and the last prompts fit w
 
 
 class Refusal(Exception):
-    """The request cannot be met: one line that says what, where, and what to do next. `main` ends with status 1."""
+    """The request cannot be met: one line that says what, where, and what to do next. `main` ends with status 1. A job that was stopped
+    on its way gives what it has so far as its `report`, which is printed all the same."""
 
-
-class Unfinished(Refusal):
-    """A job that was stopped on its way: `report` says what it has so far, and is printed all the same."""
-
-    def __init__(self, message: str, report: str) -> None:
+    def __init__(self, message: str, report: str = "") -> None:
         super().__init__(message)
         self.report = report
 
@@ -67,11 +65,6 @@ class Unfinished(Refusal):
 def utf16_length(text: str) -> int:
     """Length of `text` in UTF-16 units, the way JavaScript, and so the client's limits, count it."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
-
-
-def lengths(texts: Iterable[str]) -> int:
-    """The same of several texts together."""
-    return utf16_length("".join(texts))
 
 
 def path_hash(path: str) -> str:
@@ -158,10 +151,9 @@ def worktrees(directory: str) -> list[str]:
         if top == below:
             return []
     git = os.path.join(top, ".git")
-    if os.path.isfile(git):  # a linked tree: "gitdir: <main>/.git/worktrees/<name>"; a submodule's is no tree of what holds it
-        git = os.path.normpath(os.path.join(top, read_small(git).partition("gitdir:")[2].strip()))
-        holder = os.path.dirname(git)
-        git = os.path.dirname(holder) if os.path.basename(holder) == "worktrees" else git
+    if os.path.isfile(git):  # "gitdir: PATH"; a linked tree's says where the repository is, a submodule's is one of its own
+        git = os.path.join(top, read_small(git).partition("gitdir:")[2].strip())
+        git = os.path.normpath(os.path.join(git, read_small(os.path.join(git, "commondir")).strip()))
     found = [top, os.path.dirname(git)] if os.path.basename(git) == ".git" else [top]  # else it is bare
     trees = os.path.join(git, "worktrees")
     for name in names_in(trees):
@@ -187,15 +179,12 @@ def read_small(path: str) -> str:
 def session_files(folders: Iterable[str]) -> Iterator[str]:
     """Paths of the transcripts that lie directly in `folders`; agent-*.jsonl beside them are sub-agents' (old clients)."""
     for folder in folders:
-        names: list[str] = []
+        found: list[str] = []
         with suppress(OSError), os.scandir(folder) as entries:
-            names = [entry.name for entry in entries if entry.name.endswith(".jsonl") and not entry.name.startswith("agent-") and is_plain(entry)]
-        yield from (os.path.join(folder, name) for name in sorted(names))
-
-
-def is_plain(entry: os.DirEntry[str]) -> bool:
-    """Whether an entry of a folder is a file, or leads to one: a link that leads nowhere or in a circle is none, and no error."""
-    return entry.is_file(follow_symlinks=False) or (entry.is_symlink() and os.path.isfile(entry.path))
+            named = (entry for entry in entries if entry.name.endswith(".jsonl") and not entry.name.startswith("agent-"))
+            # isfile() follows links, and a link in a circle is no error to it; most entries are files and need not be asked
+            found = [entry.path for entry in named if entry.is_file(follow_symlinks=False) or os.path.isfile(entry.path)]
+        yield from sorted(found)
 
 
 def own_session() -> str:
@@ -252,8 +241,7 @@ def prompt_history() -> Iterator[Typed]:
     with suppress(OSError), open(os.path.join(config_root(), "history.jsonl"), "rb") as file:
         for _, data in read_lines(file):
             for entry in parse_line(data).objects:
-                stamp, pastes = entry.get("timestamp"), mapping(entry.get("pastedContents")).values()
-                time = stamp / 1000 if isinstance(stamp, (int, float)) else 0.0
+                time, pastes = number(entry.get("timestamp")) / 1000, mapping(entry.get("pastedContents")).values()
                 pasted = "\n".join(filter(None, (string(mapping(paste).get("content")) for paste in pastes)))
                 yield Typed(string(entry.get("display")), time, string(entry.get("project")), string(entry.get("sessionId")).lower(), pasted)
 
@@ -1697,11 +1685,8 @@ class Quoter:
 
     def attributes(self, given: dict[str, object]) -> str:
         """` name="value"` for each that is not None or empty; values are cut at 300."""
-        return "".join(f' {name}="{self.attribute(value)}"' for name, value in given.items() if value not in (None, ""))
-
-    def attribute(self, value: object) -> str:
-        """One value; a number is fit as it is."""
-        return str(value) if isinstance(value, int) else self.plain(str(value), 300).translate(ATTRIBUTE_ESCAPES)
+        told = ((name, self.plain(str(value), 300)) for name, value in given.items() if value not in (None, ""))
+        return "".join(f' {name}="{value.translate(ATTRIBUTE_ESCAPES)}"' for name, value in told)
 
 
 def element(name: str, attributes: str, content: str) -> str:
@@ -1722,14 +1707,13 @@ class Section:
     in brief (what every section gets before any gets more), and at the most. `weight` is its claim on the room where there is not
     enough for all; `total` is how many entries there are to show."""
 
-    __slots__ = ("name", "attributes", "items", "weight", "caps", "brief", "total", "rendered")
-
     def __init__(self, name: str, attributes: str, items: list[Item], weight: float, caps: tuple[int, int, int], total: int) -> None:
         self.name, self.attributes, self.items, self.weight, self.total = name, attributes, items, weight, total
         floor, self.brief, ceiling = caps[0], caps[1], max(caps)
         self.caps = [ceiling]
         while self.caps[-1] > floor:
             self.caps.append(max(floor, self.caps[-1] * 7 // 10))
+        self.needed = [at for at, item in enumerate(items) if item.rank < 0]  # places of the items that are shown whatever lies between
         self.rendered: dict[int, list[str]] = {}
 
     def pieces(self, cap: int) -> list[str]:
@@ -1743,23 +1727,13 @@ class Section:
         """Units that the section's own tags take."""
         return len(self.name) * 2 + len("<></>\n") + utf16_length(self.attributes)
 
-    @property
-    def needed(self) -> list[int]:
-        """Places of the items that are shown whatever lies between."""
-        return [at for at, item in enumerate(self.items) if item.rank < 0]
-
     def needed_pieces(self, cap: int) -> list[str]:
-        """Those items with their texts cut at `cap`."""
+        """The items that are needed, with their texts cut at `cap`."""
         return [self.items[at].render(cap) for at in self.needed]
 
     def least(self) -> int:
         """Units that it takes at least, 0 where it can be left out."""
-        return self.wrapper + lengths(self.needed_pieces(SMALLEST_CAP)) if self.needed else 0
-
-    def in_brief(self) -> int:
-        """Units of all its items with their texts cut at `brief`."""
-        return self.wrapper + lengths(self.pieces(self.brief))
-
+        return self.wrapper + utf16_length("".join(self.needed_pieces(SMALLEST_CAP))) if self.needed else 0
 
 class Fitted(NamedTuple):
     """A section as it was laid out: its XML and how many entries it shows."""
@@ -1778,7 +1752,7 @@ def fit(section: Section, room: int) -> Fitted:
     cap = first_that_fits(section.caps, room, section.pieces)
     pieces = dict(enumerate(section.pieces(cap)))
     kept: dict[int, str] = {}
-    if section.needed and lengths(pieces.values()) > room:  # these share what there is, cut alike
+    if section.needed and utf16_length("".join(pieces.values())) > room:  # these share what there is, cut alike
         steps = {step for step in (cap * 2 // 3, cap // 2, cap // 3, cap // 4, 36, 33, 30, 28, 26) if SMALLEST_CAP < step < cap}
         smaller = first_that_fits([cap, *sorted(steps, reverse=True), SMALLEST_CAP], room, section.needed_pieces)
         pieces.update(zip(section.needed, section.needed_pieces(smaller)))
@@ -1795,7 +1769,7 @@ def first_that_fits(caps: list[int], room: int, pieces: Callable[[int], list[str
     low, high = 0, len(caps) - 1
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if lengths(pieces(caps[middle])) <= room else (middle + 1, high)
+        low, high = (low, middle) if utf16_length("".join(pieces(caps[middle]))) <= room else (middle + 1, high)
     return caps[low]
 
 
@@ -1819,10 +1793,14 @@ def lay_out(sections: list[Section], room: int) -> list[Fitted]:
     demands = [utf16_length(fitted.xml) for fitted in full]
     if sum(demands) <= room:
         return full
-    release(sections, room)
+    while sum(section.least() for section in sections) > room:  # not even what is needed fits in brief: that of the highest rank goes
+        section, at = max(((section, at) for section in sections for at in section.needed), key=lambda place: place[0].items[place[1]].rank)
+        section.needed.remove(at)
+        section.items[at] = section.items[at]._replace(rank=0)
     granted = [section.least() for section in sections]
     weights = [section.weight for section in sections]
-    for wanted in ([section.in_brief() for section in sections], demands):  # first every entry in brief, then longer texts
+    in_brief = [section.wrapper + utf16_length("".join(section.pieces(section.brief))) for section in sections]
+    for wanted in (in_brief, demands):  # first every entry in brief, then longer texts
         shares = share_out(room - sum(granted), [max(want - got, 0) for want, got in zip(wanted, granted)], weights)
         granted = [got + share for got, share in zip(granted, shares)]
     fitted: list[Fitted] = [full[at] if demands[at] <= granted[at] else fit(section, granted[at]) for at, section in enumerate(sections)]
@@ -1836,13 +1814,6 @@ def lay_out(sections: list[Section], room: int) -> list[Fitted]:
                 spare += used - utf16_length(better.xml)
                 fitted[at] = better
     return fitted
-
-
-def release(sections: list[Section], room: int) -> None:
-    """Where not even the needed items fit in brief, let those of the highest rank go, one by one: the bound rules over all."""
-    while sum(section.least() for section in sections) > room:
-        section, at = max(((section, at) for section in sections for at in section.needed), key=lambda place: place[0].items[place[1]].rank)
-        section.items[at] = section.items[at]._replace(rank=0)
 
 
 def seconds(timestamp: str) -> Optional[float]:
@@ -1920,14 +1891,15 @@ def build_base_parser(
     which.add_argument("ref", nargs="*", metavar=words[0], help=words[1])
     which.add_argument("--id", metavar="ID", help="this session id")
     which.add_argument("--title", metavar="TITLE", help="the session with this title")
-    which.add_argument("--file", metavar="PATH", help="this transcript file")
+    home = os.path.expanduser  # no shell does it behind a slash command or in --project=~/x
+    which.add_argument("--file", metavar="PATH", type=home, help="this transcript file")
     which.add_argument("--latest", action="store_true", help="the latest session of the project (the one just cleared comes first)")
     which.add_argument("--exclude", metavar="ID", action="append", default=[], help="never take this session as the latest; can be repeated")
-    which.add_argument("--project", metavar="DIR", default="", help="the project's directory (default: the current one)")
+    which.add_argument("--project", metavar="DIR", default="", type=home, help="the project's directory (default: the current one)")
     which.add_argument("--all-projects", action="store_true", help="look in all projects")
     how = parser.add_argument_group("how it is printed")
     bound = f"bound of the whole output in UTF-16 units, at least {SMALLEST_BOUND:,} (default {default_bound:,})"
-    how.add_argument("--max-chars", metavar="N", type=int, default=default_bound, help=bound)
+    how.add_argument("--max-chars", metavar="N", type=lambda text: count(text, SMALLEST_BOUND), default=default_bound, help=bound)
     how.add_argument("--show-secrets", action="store_true", help="do not mask credentials")
     how.add_argument("--args-stdin", action="store_true", help="read options and words from standard input, as the slash command does")
     how.add_argument("-h", "--help", action="help", help="print this page")
@@ -1981,11 +1953,7 @@ def parse_arguments(parser: Parser, argv: list[str]) -> argparse.Namespace:
     else:
         argv = with_values(parser, argv)
     arguments = parser.parse_args(argv)
-    if arguments.max_chars < SMALLEST_BOUND:
-        parser.error(f"--max-chars must be at least {SMALLEST_BOUND}")
     arguments.asked_chars, arguments.done = arguments.max_chars, ""
-    arguments.project = os.path.expanduser(arguments.project)  # no shell does it behind a slash command or in --project=~/x
-    arguments.file = os.path.expanduser(arguments.file) if arguments.file else arguments.file
     if arguments.args_stdin:
         arguments.max_chars = min(arguments.max_chars, CLIENT_LIMIT)
     return arguments
@@ -2028,8 +1996,7 @@ def serve(parser: Parser, job: Callable[[argparse.Namespace], str], argv: Option
         options = parse_arguments(parser, sys.argv[1:] if argv is None else argv)
         return write_report(parser.prog, job(options), options.done)
     except Refusal as refusal:
-        unwritten = write_report(parser.prog, refusal.report) if isinstance(refusal, Unfinished) else 0
-        if not unwritten:
+        if not (refusal.report and write_report(parser.prog, refusal.report)):
             write_complaint(f"{parser.prog}: {cut(' '.join(mask(clean(str(refusal))).split()), 1500)}\n")
         return 1
     except KeyboardInterrupt:
@@ -2048,12 +2015,16 @@ class Card(NamedTuple):
     path: str
     id: str
     time: float  # of the last conversation record, in seconds; 0: there is none
-    prompt: str  # what the person said first
     directories: tuple[str, ...]  # the cwds seen
     headless: bool  # `claude -p` or an SDK wrote it
     sidechain: bool  # a sub-agent's
     branch: str
     copied: bool  # the last word, results aside, is another session's: a copy that nobody has used yet (what it tells of an open call is its own)
+
+    @property
+    def home(self) -> str:
+        """The directory it began in."""
+        return next(iter(self.directories), "another directory")
 
 
 def read_head(file: IO[bytes]) -> list[Record]:
@@ -2074,19 +2045,17 @@ def head_of(path: str) -> list[Record]:
     return []
 
 
-def read_tail(file: IO[bytes], size: int) -> list[Record]:
-    """Records from the end of a transcript, as many bytes as it takes to hold a turn of the conversation (all, where there is none)."""
-    width = TAIL_WIDTH
-    while True:
-        file.seek(max(0, size - width))
-        if size > width:
-            file.readline()
+def read_tail(file: IO[bytes]) -> list[Record]:
+    """Records from the end of a transcript, as far back as it takes to hold a turn of the conversation (all, where there is none)."""
+    records: list[Record] = []
+    for start, block in blocks_from_end(file):
         holder = Transcript(file.name, file)
-        for offset, data in read_lines(file):
-            holder.take_line(offset, data)
-        if width >= size or any(is_conversation(record) for record in holder.records):
-            return holder.release()
-        width *= 4
+        for offset, data in read_lines(BytesIO(block)):
+            holder.take_line(start + offset, data)
+        records[:0] = holder.release()
+        if any(map(is_conversation, records)):
+            break
+    return records
 
 
 def read_card(path: str) -> Optional[Card]:
@@ -2094,33 +2063,31 @@ def read_card(path: str) -> Optional[Card]:
     try:
         with open(path, "rb") as file:
             head = read_head(file)
-            tail = read_tail(file, os.fstat(file.fileno()).st_size)
+            tail = read_tail(file)
     except OSError:
         return None
-    times = [seconds(record.timestamp) or 0.0 for record in tail if is_conversation(record)]
+    turns = [record for record in tail if is_conversation(record)]
     conversing = any(prompt_of(record) or record.kind == "assistant" for record in (*head, *tail))
     return Card(
         path,
         os.path.splitext(os.path.basename(path))[0],
-        times[-1] if times and conversing else 0.0,
-        first_spoken(head),
+        (seconds(turns[-1].timestamp) or 0.0) if turns and conversing else 0.0,
         tuple(dict.fromkeys(record.cwd for record in (*head, *tail) if record.cwd)),
         any(record.entrypoint.startswith("sdk") for record in tail[-20:]),
         bool(head) and all(record.sidechain for record in (*head, *tail)),
         next((record.branch for record in reversed(tail) if record.branch), ""),
-        next((bool(record.forked_from) for record in reversed(tail) if is_conversation(record) and not record.own_results), False),
+        next((bool(record.forked_from) for record in reversed(turns) if not record.own_results), False),
     )
 
 
 def first_spoken(records: list[Record]) -> str:
-    """What the first of these records name a session by that has no title."""
-    return first_words([prompt for prompt in map(prompt_of, records) if prompt], list(filter(None, map(local_command, records))))
-
-
-def first_words(prompts: list[Prompt], commands: list[str]) -> str:
-    """What names a session without a title: the first prompt that was typed, else the first command."""
-    typed = next((prompt.text for prompt in prompts if prompt.how != "command"), "")
-    return typed or next((prompt.text for prompt in prompts), "") or next(iter(commands), "")
+    """What names a session without a title: the first prompt that was typed, else the first command, one that the model got before any."""
+    command = ""
+    for prompt in filter(None, map(prompt_of, records)):
+        if prompt.how != "command":
+            return prompt.text
+        command = command or prompt.text
+    return command or next(filter(None, map(local_command, records)), "")
 
 
 def is_conversation(record: Record) -> bool:
@@ -2132,17 +2099,23 @@ def read_titles(path: str) -> dict[str, str]:
     """The last title of each kind, wherever in the file it stands. It is searched from its end, and only title rows are parsed."""
     found: dict[str, str] = {}
     with suppress(OSError), open(path, "rb", buffering=0) as file:
-        for block in blocks_from_end(file):
-            for kind in TITLE_KINDS:
-                if kind not in found and (title := last_title(block, kind)) is not None:
-                    found[kind] = title.strip()
+        for _, block in blocks_from_end(file):
+            for fields in title_rows(block) if any(key in block for key in TITLE_KEYS) else ():
+                found.setdefault(fields["type"], string(fields.get(TITLE_KINDS[fields["type"]])).strip())
             if found.get("custom-title"):  # no other counts beside it
                 break
     return found
 
 
-def blocks_from_end(file: IO[bytes]) -> Iterator[bytes]:
-    """The file in blocks of whole lines, the last and smallest block first. One grows where a line is longer than that."""
+def title_rows(block: bytes) -> Iterator[dict[str, Any]]:
+    """The title rows in a block of whole lines, the last first."""
+    for line in reversed(block.split(b"\n")):
+        if any(key in line[:TITLE_WITHIN] for key in TITLE_KEYS):
+            yield from (fields for fields in reversed(parse_line(line).objects) if string(fields.get("type")) in TITLE_KINDS)
+
+
+def blocks_from_end(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+    """(offset, bytes) of the file's blocks of whole lines, the last and smallest first. One grows where a line is longer than that."""
     start, rest, width = os.fstat(file.fileno()).st_size, b"", TAIL_WIDTH
     while start:
         end, start = start, max(0, start - width)
@@ -2153,20 +2126,7 @@ def blocks_from_end(file: IO[bytes]) -> Iterator[bytes]:
             rest, width = block, width * 4
             continue
         rest, width = block[:whole], min(width * 4, BLOCK_BYTES)
-        yield block[whole:]
-
-
-def last_title(block: bytes, kind: str) -> Optional[str]:
-    """The title of the last row of this kind in a block of whole lines, None where there is none."""
-    key = f'"{TITLE_KINDS[kind]}"'.encode()
-    at = block.rfind(key) if key in block else -1
-    while at >= 0:
-        start, end = block.rfind(b"\n", 0, at) + 1, block.find(b"\n", at)
-        for fields in reversed(parse_line(block[start : end if end >= 0 else len(block)]).objects if at - start < TITLE_WITHIN else []):
-            if fields.get("type") == kind:
-                return string(fields.get(TITLE_KINDS[kind]))
-        at = block.rfind(key, 0, at)
-    return None
+        yield start + whole, block[whole:]
 
 
 def current_title(titles: dict[str, str], spoken: str, identifier: str) -> str:
@@ -2180,13 +2140,8 @@ def newest(cards: Iterable[Card]) -> list[Card]:
     return sorted(cards, key=lambda card: -card.time)
 
 
-def card_title(card: Card) -> str:
-    """The current title of a listed session."""
-    return current_title(read_titles(card.path), card.prompt, card.id)
-
-
 def file_title(path: str) -> str:
-    """The same of a file; nothing but title rows is parsed where there are any."""
+    """The current title of the session in a file; nothing but title rows is parsed where there are any."""
     titles = read_titles(path)
     spoken = "" if any(titles.values()) else first_spoken(head_of(path))
     return current_title(titles, spoken, os.path.splitext(os.path.basename(path))[0])
@@ -2194,8 +2149,8 @@ def file_title(path: str) -> str:
 
 def session_title(conversation: Conversation) -> str:
     """The same of a session that has been read."""
-    said = first_words([exchange.prompt for exchange in conversation.exchanges if exchange.n], conversation.commands)
-    return current_title(conversation.transcript.titles, said, conversation.transcript.id)
+    transcript = conversation.transcript
+    return current_title(transcript.titles, first_spoken(transcript.records), transcript.id)
 
 
 class Found(NamedTuple):
@@ -2217,7 +2172,7 @@ def belongs(card: Card, directory: str) -> bool:
     return not seen or any(path == own or path.startswith(own.rstrip(os.sep) + os.sep) for path in seen for own in same)
 
 
-def project_cards(directory: str, everywhere: bool, barred: tuple[str, ...] = ()) -> list[Card]:
+def project_cards(directory: str, everywhere: bool, barred: tuple[str, ...]) -> list[Card]:
     """Cards of the project's sessions, or of all; sub-agents' left out. Its worktrees' where it has none of its own but empty ones and
     those whose id begins with one of `barred`."""
     if everywhere:
@@ -2230,8 +2185,10 @@ def project_cards(directory: str, everywhere: bool, barred: tuple[str, ...] = ()
     return cards
 
 
+TITLE_KEYS = tuple(f'"{key}"'.encode() for key in TITLE_KINDS.values())
 MOST_NAMED = 5  # sessions in one line for a person to choose from
-ELSEWHERE = 40  # files written last that are looked at for a hint: each costs a read of its head and tail
+NEAREST = 3  # sessions that are named where none was found
+LOOKED_AT = 40  # files written last that are looked at for that: each costs a read of its head and tail
 CLEARS = frozenset(("/clear", "/reset", "/new"))  # as they are typed, with a name for what is cleared or without; in a transcript all are /clear
 CLEAR_SECONDS = (-5.0, 1.0)  # the history's /clear against the new file's own record of it (measured: 1 to 15 ms before)
 
@@ -2250,7 +2207,9 @@ def cleared_session(own: str, directory: str) -> Optional[str]:
     files = {session_id(path): path for path in session_files(all_folders())}
     if own not in files:
         return clear_just_before(own, [entry for entry in prompt_history() if entry.project == directory])
-    folder, began = os.path.dirname(files[own]), begun_by_clear(files[own])
+    told = (record for record in head_of(files[own]) if record.kind == "assistant" or prompt_of(record) or is_clear(local_command(record)))
+    first, folder = next(told, None), os.path.dirname(files[own])
+    began = seconds(first.timestamp) if first and is_clear(local_command(first)) else None
     if began is None:
         return None
     near = [
@@ -2273,134 +2232,116 @@ def clear_just_before(own: str, entries: list[Typed]) -> Optional[str]:
     return entries[cleared].session if all(entry.session in known for entry in entries[cleared:first]) else None
 
 
-def begun_by_clear(path: str) -> Optional[float]:
-    """When /clear began this session, in seconds, None where something else did."""
-    first = next((record for record in head_of(path) if record.kind == "assistant" or prompt_of(record) or is_clear(local_command(record))), None)
-    return seconds(first.timestamp) if first and is_clear(local_command(first)) else None
+def passed_over(excluded: Iterable[str]) -> tuple[str, ...]:
+    """How the ids begin of the sessions that nobody gets unasked: the caller's own, and these."""
+    return tuple(session_id(name) for name in (*excluded, own_session()) if name)
 
 
 def latest_session(directory: str, everywhere: bool, excluded: set[str]) -> Found:
     """The session just cleared where the history knows it, else the newest that a person talked in."""
-    own = own_session()
-    named = tuple(session_id(name) for name in (*excluded, own) if name)
-    cards = project_cards(directory, everywhere, named)
-    live = live_clients()
-    barred = {*named, *(card.id.lower() for card in cards if card.id.lower().startswith(named))}  # the beginning of an id will do
+    own, barred = own_session(), passed_over(excluded)
+    cards = project_cards(directory, everywhere, barred)
+    known = {card.id.lower(): card for card in cards}
+    talked = [card for card in cards if card.time and not card.id.lower().startswith(barred)]
     if own and not everywhere:
-        known, cleared = {card.id.lower(): card for card in cards}, cleared_session(own, directory)
+        cleared = cleared_session(own, directory)
         for _ in cards:  # what was cleared twice in a row has nothing between: the one before is meant
             if cleared in known and not known[cleared].time:
                 cleared = cleared_session(cleared, directory)
-        if cleared in known and known[cleared].time and cleared not in barred:
-            return found_card(known[cleared], [], "the session that /clear ended")
-    fit_cards = [card for card in cards if card.time and card.id.lower() not in barred and not (own and card.id.lower() in live)]
-    fit_cards = [card for card in fit_cards if not card.copied] or fit_cards  # a copy says nothing new until it is used
-    choice = [card for card in fit_cards if not card.headless] or fit_cards
+        if cleared in known and known[cleared] in talked:
+            return found_session(known[cleared].path, [], "the session that /clear ended")
+    live = live_clients() if own else {}
+    choice = [card for card in talked if card.id.lower() not in live]
+    choice = [card for card in choice if not card.copied] or choice  # a copy says nothing new until it is used
+    choice = [card for card in choice if not card.headless] or choice
     if not choice:
-        passed_over = [card for card in cards if card.time and card.id.lower() not in barred]
-        raise Refusal(nothing_here(directory, everywhere, barred, passed_over))
-    card = max(choice, key=lambda card: card.time)
-    elsewhere = ""
+        raise Refusal(nothing_here(directory, everywhere, excluded, bool(talked)))
+    card = newest(choice)[0]
+    note = f"the latest session of {'all projects' if everywhere else 'this project'}"
     if not everywhere and not belongs(card, directory):
-        elsewhere = f", from {next(iter(card.directories), 'another directory')}: {directory} has {'no other' if barred else 'none'}"
-    note = f"the latest session of {'all projects' if everywhere else 'this project'}{elsewhere}"
-    if own and all(own not in map(session_id, paths) for paths in ((card.path for card in cards), session_files(all_folders()))):
+        note += f", from {card.home}: {directory} has {'no other' if barred else 'none'}"
+    if own and own not in known and own not in map(session_id, session_files(all_folders())):
         note += "; the own session has no file yet"
-    return found_card(card, [], note)
+    return found_session(card.path, [], note)
 
 
-def nothing_here(directory: str, everywhere: bool, barred: set[str], live: list[Card]) -> str:
-    """Why there is no latest session, and where the one that is meant may be. `live` are those passed over because they are open."""
+def nothing_here(directory: str, everywhere: bool, excluded: set[str], all_open: bool) -> str:
+    """Why there is no latest session, and which ones may be meant."""
+    which = "with a conversation that is not open in a client now" if all_open else "with a conversation"
     where = "any project" if everywhere else directory
-    if live:
-        named = ", ".join(map(described, newest(live)[:3]))
-        return f"every session of {where} is open in a client now, and none is taken unasked: name one, {named}"
-    looked = projects_roots() if everywhere else project_folders(directory)[:3]
-    unreadable = describe_unreadable(all_folders() if everywhere else looked)
-    nothing = f"no session with a conversation in {where} (looked in {', '.join(looked)}){unreadable}"
-    if everywhere:
-        return nothing + ("" if unreadable else "; is CLAUDE_CONFIG_DIR the client's? A file is named with --file PATH")
-    near = describe_neighbours(directory, barred) or describe_elsewhere(directory, barred)
-    return f"{nothing}{near}; name one by id or title, or add --all-projects"
+    looked = ", ".join(projects_roots() if everywhere else project_folders(directory)[:3])
+    more = "" if everywhere else "; elsewhere with --project DIR or --all-projects"
+    return f"no session {which} in {where} (looked in {looked}{more}){describe_nearest(directory, (), excluded)}"
 
 
-def describe_unreadable(folders: Sequence[str]) -> str:
-    """What of these folders, or of the ones that hold them, this user may not read, for a refusal."""
-    barred = [folder for folder in (*projects_roots(), *folders) if os.path.isdir(folder) and not os.access(folder, os.R_OK | os.X_OK)]
-    barred += [path for path in session_files(folders) if not os.access(path, os.R_OK)]
-    more = f" and {len(barred) - 1} more" if len(barred) > 1 else ""
-    return f"; not permitted to read {barred[0]}{more}: check the permissions" if barred else ""
+def describe_nearest(directory: str, paths: Sequence[str] = (), excluded: Iterable[str] = ()) -> str:
+    """For a refusal, what cannot be read and the nearest sessions: those in the files `paths`, else the newest, this directory's own
+    first, then those whose directory is gone: it may have been moved to here."""
+    here, barred, folders = project_folders(directory), passed_over(excluded), all_folders()
+    latest = sorted(session_files(folders), key=lambda path: (os.path.dirname(path) not in here, -modified(path)))
+    cards = [card for card in map(read_card, paths or latest[:LOOKED_AT]) if card and (card.time or paths) and not card.sidechain]
+    cards = [card for card in cards if not card.id.lower().startswith(barred)]
+    cards = sorted(cards, key=lambda card: (not belongs(card, directory), os.path.isdir(card.home), -card.time))[:NEAREST]
+    closed = [path for path in (*projects_roots(), *folders) if os.path.isdir(path) and not os.access(path, os.R_OK | os.X_OK)]
+    closed += [path for path in latest if not os.access(path, os.R_OK)]
+    said = f"; not permitted to read {closed[0]}: check the permissions" if closed else ""
+    if cards:
+        said += "; nearest: " + ", ".join(described(card) + ("" if belongs(card, directory) else f" in {card.home}") for card in cards)
+    return said or "; is CLAUDE_CONFIG_DIR the client's? A file is named with --file PATH"
 
 
-def describe_elsewhere(directory: str, barred: set[str]) -> str:
-    """The newest sessions of other directories, for who finds none here; first those whose directory is gone: this one may be it, moved."""
-    latest = sorted(session_files(all_folders()), key=modified, reverse=True)[:ELSEWHERE]
-    known = [card for card in map(read_card, latest) if card and card.id.lower() not in barred]
-    cards = newest(card for card in known if card.time and card.directories and not card.sidechain)
-    moved = [card for card in cards if not os.path.isdir(card.directories[0])]
-    same_name = [card for card in moved if os.path.basename(card.directories[0]) == os.path.basename(directory)]
-    shown = ", ".join(f"{described(card)} in {card.directories[0]}" for card in (same_name or moved or cards)[:3])
-    said = "of directories that are gone (moved? --project DIR with the old one finds them)" if moved else "elsewhere"
-    return f"; sessions {said}: {shown}" if shown else ""
+def found_session(path: str, others: list[Card], note: str) -> Found:
+    """A session as the answer. That it is open in another client is said, since what is read of it may be half a turn."""
+    live = session_id(path) != own_session() and session_id(path) in live_clients()
+    return Found(path, choices(others), "; ".join(filter(None, (note, "open in a live client now" if live else ""))))
 
 
-def describe_neighbours(directory: str, barred: set[str]) -> str:
-    """Sessions of other directories that share this project's folder, for a refusal."""
-    cards = [card for card in map(read_card, session_files(project_folders(directory))) if card and card.time and card.id.lower() not in barred]
-    named = [f"{card.id} ({card.directories[0]})" for card in newest(cards) if not belongs(card, directory)]
-    return "; sessions of other directories share that folder: " + ", ".join(named[:3]) if named else ""
-
-
-def found_card(card: Card, others: list[Card], note: str) -> Found:
-    """A card as the answer. That it is open in another client is said, since what is read of it may be half a turn."""
-    live = card.id.lower() != own_session() and card.id.lower() in live_clients()
-    named = [described(other) for other in others[:MOST_NAMED]] + ([f"and {len(others) - MOST_NAMED} more"] if len(others) > MOST_NAMED else [])
-    return Found(card.path, named, "; ".join(filter(None, (note, "open in a live client now" if live else ""))))
+def choices(cards: list[Card]) -> list[str]:
+    """These sessions for a person to choose from, and how many more there are than can be named."""
+    more = len(cards) - MOST_NAMED
+    return [*map(described, cards[:MOST_NAMED]), *([f"and {more} more"] if more > 0 else [])]
 
 
 def described(card: Card) -> str:
     """A session in a few words for a person to choose by: id, title, date."""
     day = datetime.fromtimestamp(card.time, timezone.utc).strftime("%Y-%m-%d %H:%M") if card.time else "no conversation"
-    return f'{card.id} "{cut(card_title(card), 60)}" {day}'
+    return f'{card.id} "{cut(file_title(card.path), 60)}" {day}'
 
 
 def find_session(arguments: argparse.Namespace, default: str = "latest") -> Found:
     """The session that the command line names. Raises Refusal with the nearest candidates where it names none."""
     directory = project_directory(arguments.project)
-    reference = " ".join(arguments.ref).strip()
-    named = [value for value in (arguments.id, arguments.title, arguments.file, arguments.latest or None) if value is not None]
-    if len(named) + bool(arguments.ref) > 1:
+    words = " ".join(arguments.ref) if arguments.ref else None
+    named = [value for value in (words, arguments.id, arguments.title, arguments.file, arguments.latest or None) if value is not None]
+    if len(named) > 1:
         raise Refusal("more than one session is named; give one of REF, --id, --title, --file, --latest, and put a title with blanks in quotes")
     if arguments.file is not None:
         return found_file(arguments.file)
-    if arguments.id is not None:
-        given = re.search(UUID, arguments.id)
-        return find_id(given[0].lower()) if given else find_reference(arguments.id, directory, arguments.all_projects)
     if arguments.title is not None:
         return find_title(arguments.title, directory, arguments.all_projects)
-    if not arguments.ref and (arguments.latest or default == "latest"):
+    if arguments.latest or (not named and default == "latest"):
         return latest_session(directory, arguments.all_projects, set(arguments.exclude))
-    return find_reference(reference if arguments.ref else default, directory, arguments.all_projects)
+    return find_reference((named[0] if named else default).strip(), directory, arguments.all_projects)
 
 
 def find_reference(reference: str, directory: str, everywhere: bool) -> Found:
     """What free words name: tried as a path, an id, text with an id in it, `this`, a prefix, a title, in this order."""
-    if os.sep in reference and os.path.isdir(os.path.expanduser(reference)):
-        inside = os.path.abspath(os.path.expanduser(reference)).startswith(tuple(projects_roots()))
-        advice = "give the path of a .jsonl file in it" if inside else f"to take that project's latest session, use --project {reference}"
+    path = os.path.expanduser(reference)
+    if os.sep in reference and os.path.isdir(path):
+        advice = f"give the path of a .jsonl file in it, or --project {reference} for its latest session"
         raise Refusal(f"{reference} is a directory, not a transcript; {advice}")
     if not re.search(r"\w", reference):
         raise Refusal(f"no such session: '{reference}' is no name; give a title, an id, a prefix of 4 or more, or a path")
     if reference.endswith(".jsonl") and (os.sep in reference or os.path.isfile(reference)):
-        return found_file(os.path.expanduser(reference))
+        return found_file(path)
     if identifier := re.search(UUID, reference):
-        return find_id(identifier[0].lower())
+        return find_id(identifier[0].lower(), directory)
     if reference == "this":
         if not own_session():
             raise Refusal("'this' works only inside Claude Code (CLAUDE_CODE_SESSION_ID is not set); name a session by id or title")
-        return find_id(own_session())
+        return find_id(own_session(), directory)
     if agent := re.fullmatch(r"(agent-[\w-]+)(?:\.jsonl)?", reference):
-        raise Refusal(describe_agent(agent[1]))
+        refuse_agent(agent[1])
     if re.fullmatch(r"[0-9a-fA-F][0-9a-fA-F-]{3,35}", reference) and (found := find_prefix(reference.lower())):
         return found
     return find_title(reference, directory, everywhere)
@@ -2409,45 +2350,34 @@ def find_reference(reference: str, directory: str, everywhere: bool) -> Found:
 def found_file(path: str) -> Found:
     """An explicit path. Raises Refusal where there is no file that can be read."""
     open_transcript(path).close()
-    card = read_card(path)
-    return found_card(card, [], "") if card else Found(path, [], "")
+    return found_session(path, [], "")
 
 
-def find_id(identifier: str) -> Found:
-    """The transcript with this id. Of copies in several folders the one with the newest conversation counts."""
-    paths = [path for path in session_files(all_folders()) if session_id(path) == identifier]
-    cards = [card for card in map(read_card, paths) if card]
-    if paths and not cards:
-        open_transcript(paths[0]).close()  # says why it cannot be read
-    if not cards:
-        looked = f"looked in {len(all_folders())} folders of {', '.join(projects_roots())}"
-        raise Refusal(f"no such session: {identifier} ({looked}){remembered(identifier) or describe_unreadable(all_folders()) or newest_hint()}")
-    card = max(cards, key=lambda card: card.time)
-    if card.sidechain:
-        raise Refusal(f"{identifier} is the transcript of a sub-agent, not a session; name the session that started it")
-    return found_card(card, [], "")
-
-
-def remembered(identifier: str) -> str:
-    """What the prompt history keeps of a session whose transcript is gone, for a refusal; empty where it keeps nothing."""
-    typed = [entry for entry in prompt_history() if entry.session == identifier and not entry.text.startswith("/")]
-    if not typed:
-        return ""
-    kept = f"{len(typed)} of its prompts, the first one '{shortened(typed[0].text, TITLE_CHARS)}' in {typed[0].project}"
-    return f"; its transcript is gone, but the prompt history keeps {kept}: a search with --history finds them"
+def find_id(identifier: str, directory: str = "") -> Found:
+    """The session with this id. Raises Refusal where there is none, with others, those of `directory` first."""
+    if found := find_prefix(identifier):
+        return found
+    looked = f"looked in {len(all_folders())} folders of {', '.join(projects_roots())}"
+    hint = describe_nearest(directory)
+    if any(entry.session == identifier for entry in prompt_history()):
+        hint = "; its transcript is gone, but a search with --history finds what was typed in it"
+    raise Refusal(f"no such session: {identifier} ({looked}){hint}")
 
 
 def find_prefix(prefix: str) -> Optional[Found]:
-    """The one session whose id begins so, None where none does. Raises Refusal where several do."""
-    paths = [path for path in session_files(all_folders()) if os.path.basename(path).lower().startswith(prefix)]
-    cards = [card for card in map(read_card, paths) if card and not card.sidechain]
-    if len(paths) == 1 and not cards:
+    """The session with this id, else the one whose id begins so, None where there is none. Of copies in several folders the one with the
+    newest conversation counts. Raises Refusal where several begin so, and where it cannot be read or is a sub-agent's."""
+    paths = [path for path in session_files(all_folders()) if session_id(path).startswith(prefix)]
+    paths = [path for path in paths if session_id(path) == prefix] or paths
+    cards = [card for card in map(read_card, paths) if card]
+    if paths and not cards:
         open_transcript(paths[0]).close()  # says why it cannot be read
-    if len({card.id.lower() for card in cards}) > 1:
-        many = len(cards) > MOST_NAMED
-        named = ", ".join(map(described, newest(cards)[:MOST_NAMED] if many else cards))
-        raise Refusal(f"{prefix} fits {len(cards)} sessions: {'the newest are ' if many else ''}{named}; give more of the id")
-    return find_id(cards[0].id.lower()) if cards else None
+    sessions = newest(card for card in cards if not card.sidechain)
+    if cards and not sessions:
+        raise Refusal(f"{session_id(paths[0])} is the transcript of a sub-agent, not a session; name the session that started it")
+    if len({card.id.lower() for card in sessions}) > 1:
+        raise Refusal(f"{prefix} fits {len(sessions)} sessions: {', '.join(choices(sessions))}; give more of the id")
+    return found_session(sessions[0].path, [], "") if sessions else None
 
 
 def find_title(title: str, directory: str, everywhere: bool) -> Found:
@@ -2457,57 +2387,37 @@ def find_title(title: str, directory: str, everywhere: bool) -> Found:
         wanted = wanted[1:-1].strip()
     if not wanted:
         raise Refusal("an empty title names no session; give a title, an id, or --latest")
-    names: dict[str, str] = {}
-    for cards, note in title_matches(wanted, directory, everywhere, names):
+    trees = (directory, *worktrees(directory))
+    titles = read_titles_in(all_folders() if everywhere else [folder for tree in trees for folder in project_folders(tree)])
+    near = set(titles)
+    for exact, here in ((True, True), (True, False), (False, True), (False, False)):
+        if (exact, here) == (True, False) and not everywhere:  # this project's do not have it
+            titles.update(read_titles_in(all_folders(), titles))
+        paths = [path for path, name in titles.items() if (name == wanted if exact else wanted in name) and (path in near or not here)]
+        cards = newest(card for card in map(read_card, paths) if card and card.time and not card.sidechain)
+        if here and not everywhere:
+            cards = [card for card in cards if any(belongs(card, tree) for tree in trees)]
         if cards:
-            first, *others = newest(cards)
-            return found_card(first, others, note)
-    looked = f"looked at {len(names)} sessions in {', '.join(projects_roots())}"
-    hint = describe_unreadable(all_folders()) + ("; options stand before the words" if " --" in title else "") + title_hint(wanted, names)
+            notes = ("" if exact else "part of the title", "" if here else "from another project")
+            return found_session(cards[0].path, cards[1:], ", ".join(filter(None, notes)))
+    looked = f"looked at {len(titles)} sessions in {', '.join(projects_roots())}"
+    hint = ("; options stand before the words" if " --" in title else "") + describe_nearest(directory, similar(wanted, titles))
     raise Refusal(f"no such session: '{cut(title, 200)}' is neither id nor title ({looked}){hint}")
 
 
-def title_matches(wanted: str, directory: str, everywhere: bool, names: dict[str, str]) -> Iterator[tuple[list[Card], str]]:
-    """The sessions whose title is the one wanted or has it in it, the best first, with what is to be said of them. `names` is filled
-    in, path -> title: first with this project's, with all others once these do not have it; cards are read of those that fit."""
-    trees = (directory, *worktrees(directory))
-    read_names(names, all_folders() if everywhere else [folder for tree in trees for folder in project_folders(tree)])
-    near = set(names)
-
-    def here(cards: list[Card]) -> list[Card]:
-        return [card for card in cards if everywhere or (card.path in near and any(belongs(card, tree) for tree in trees))]
-
-    def fitting(exact: bool) -> list[Card]:
-        paths = [path for path, name in names.items() if (folded(name) == wanted if exact else wanted in folded(name))]
-        return [card for card in map(read_card, paths) if card and card.time and not card.sidechain]
-
-    yield here(fitting(exact=True)), ""
-    if not everywhere:
-        read_names(names, all_folders())
-    yield fitting(exact=True), "from another project"
-    part = fitting(exact=False)
-    yield here(part), "part of the title"
-    yield part, "part of the title, from another project"
-
-
-def read_names(names: dict[str, str], folders: list[str]) -> None:
-    """Add path -> title of the sessions in these folders but the own: a title is carried over by /clear, and nobody means that one."""
+def read_titles_in(folders: list[str], known: Container[str] = ()) -> dict[str, str]:
+    """Path -> title, folded, of the sessions in these folders but the own (its title is carried over by /clear, and nobody means that one)."""
     own = own_session()
-    names.update({path: file_title(path) for path in session_files(folders) if path not in names and session_id(path) != own})
+    return {path: folded(file_title(path)) for path in session_files(folders) if path not in known and session_id(path) != own}
 
 
-def title_hint(wanted: str, names: dict[str, str]) -> str:
-    """The sessions whose titles come nearest, for a refusal; the newest where none does."""
+def similar(wanted: str, titles: dict[str, str]) -> list[str]:
+    """Paths of the sessions whose title comes near to the one wanted, or whose old summary holds it: no title, but a person may remember it."""
     import difflib  # only where nothing was found
 
-    by_name = {folded(name): path for path, name in names.items()}
-    near = [path for path in names if wanted in read_summary(path).casefold()][:3]
-    near = near or [by_name[name] for name in difflib.get_close_matches(wanted, by_name, 3, 0.5)]
-    latest = sorted(names, key=modified, reverse=True)[:20] if not near else []
-    cards = [card for card in map(read_card, near or latest) if card and not card.sidechain and (near or card.time)]
-    if not cards:
-        return "; no session there holds a conversation: is CLAUDE_CONFIG_DIR the client's? A file is named with --file PATH"
-    return "; nearest: " + ", ".join(map(described, cards if near else newest(cards)[:3]))
+    near = difflib.get_close_matches(wanted, dict.fromkeys(titles.values()), NEAREST, 0.5)
+    summary = rf'"summary": ?"[^"\n]*(?i:{re.escape(wanted)})'  # a row at the head of an old client's file
+    return [path for path, name in titles.items() if name in near or re.search(summary, read_small(path))]
 
 
 def modified(path: str) -> float:
@@ -2522,27 +2432,13 @@ def session_id(path: str) -> str:
     return os.path.splitext(os.path.basename(path))[0].lower()
 
 
-def read_summary(path: str) -> str:
-    """The text of an old client's summary row at the head of a file: no title, but a person may remember it."""
-    rows = [row for line in read_small(path).split("\n") if '"summary"' in line[:40] for row in parse_line(line.encode("utf-8", "replace")).objects]
-    return next((string(row.get("summary")) for row in rows if row.get("type") == "summary"), "")
+def refuse_agent(name: str) -> None:
+    """Raises Refusal with the session that started it where a sub-agent has this name."""
+    import glob  # only where one is named
 
-
-def newest_hint() -> str:
-    """The newest sessions of this project, for a refusal."""
-    cards = newest(card for card in project_cards(project_directory(""), False) if card.time)
-    return "; newest here: " + ", ".join(map(described, cards[:3])) if cards else "; see --help for the ways to name one"
-
-
-def describe_agent(name: str) -> str:
-    """Why a sub-agent's name is refused, and which session it belongs to."""
-    for folder in all_folders():
-        for session in names_in(folder):
-            if any(f"{name}.jsonl" in files for _, _, files in os.walk(os.path.join(folder, session, "subagents"))):
-                return f"{name} is a sub-agent of session {session}; name that session"
-        path = os.path.join(folder, f"{name}.jsonl")
-        if os.path.isfile(path):
-            with open_transcript(path) as file:
-                parents = {string(fields.get("sessionId")) for _, data in read_lines(file) for fields in parse_line(data).objects}
-            return f"{name} is a sub-agent of session {', '.join(sorted(filter(None, parents)))}; name that session"
-    return f"no such session: {name} would be a sub-agent's transcript, and there is none of that name in {', '.join(projects_roots())}"
+    places = ((), ("*", "subagents", "**"))  # beside the session (old clients), and below it
+    patterns = [os.path.join(glob.escape(root), "*", *place, f"{name}.jsonl") for root in projects_roots() for place in places]
+    path = next((path for pattern in patterns for path in glob.iglob(pattern, recursive=True) if os.path.isfile(path)), None)
+    if path:
+        parent = next((f"session {record.session}" for record in head_of(path) if record.session), "an unknown session")
+        raise Refusal(f"{name} is a sub-agent of {parent}; name that session")

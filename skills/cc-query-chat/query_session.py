@@ -1341,7 +1341,7 @@ def next_steps(report: Report, tally: Tally, shown: int) -> str:
 
 
 def search_report(options: argparse.Namespace) -> str:
-    """The answer to a search. Raises Unfinished where a pattern ran away, with what was found."""
+    """The answer to a search. Raises Refusal where a pattern ran away, with what was found."""
     search = Search(options)
     tally = search_targets(search)
     if options.history and not tally.stopped:
@@ -1351,7 +1351,7 @@ def search_report(options: argparse.Namespace) -> str:
     tally.trim()
     report = lay_out_search(search, tally)
     if tally.stopped:
-        raise cc.Unfinished(
+        raise cc.Refusal(
             f"the pattern ran away and was stopped after {options.timeout:g} s with {tally.matched} hits so far; "
             "use a plainer one, words, or a larger --timeout",
             report,
@@ -1453,10 +1453,10 @@ def pattern_hint(options: argparse.Namespace) -> str:
 def nothing_kept(options: argparse.Namespace) -> str:
     """Where a directory's sessions were looked for when there are none, and where the ones that are meant may be."""
     if options.all_projects:
-        return f"There is no session in {', '.join(cc.projects_roots())}{cc.describe_unreadable(cc.all_folders())}."
+        return f"There is no session in {', '.join(cc.projects_roots())}{cc.describe_nearest(os.sep)}."
     directory = cc.project_directory(options.project)
     looked = cc.project_folders(directory)[:3]
-    hint = cc.describe_unreadable(looked) or cc.describe_elsewhere(directory, {cc.own_session()})
+    hint = cc.describe_nearest(directory, (), options.exclude)
     return f"No other session of {directory} is kept (looked in {', '.join(looked)}){hint}."
 
 
@@ -1621,7 +1621,7 @@ def session_line(card: cc.Card, report: Report) -> str:
         "branch": card.branch,
         "project": card.directories[-1] if card.directories else "",
     }
-    return report.element("session", given, report.quote.line(cc.card_title(card), 120))
+    return report.element("session", given, report.quote.line(cc.file_title(card.path), 120))
 
 
 # -------------------------------------------------------------------------------------------------------- command line
