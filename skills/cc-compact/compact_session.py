@@ -232,13 +232,15 @@ def decisions(calls: Calls) -> list[Entry]:
         name, result, is_plan = joined.call.name, joined.result, joined.call.name == "ExitPlanMode"
         if name not in WAITING and not joined.denied:
             continue
-        asked, output = joined.call.argument("plan") if is_plan else asked_questions(joined.call), result.read() if result else cc.Output("", None)
+        asked = joined.call.argument("plan") if is_plan else asked_questions(joined.call)
+        output = result.read() if result else cc.Output("", None)
         detail, kind = cc.mapping(output.detail), f"{WAITING.get(name)}-without-answer"
         if result is None:
             texts = [asked] if exchange is calls[-1][0] and not exchange.interrupted else []
         elif joined.failed:  # a plan that a tool error or a rule stopped was never shown to the person
             shown = joined.denied or (is_plan and not result.record.denial and not output.text.startswith(cc.FAILED))
-            reason, what = refusal_reason(output.text) or ("" if joined.denied else output.text), (is_plan and asked) or describe_call(joined.call)
+            reason = refusal_reason(output.text) or ("" if joined.denied else output.text)
+            what = (is_plan and asked) or describe_call(joined.call)
             kind, texts = "plan-refused" if is_plan else "refused", [f"{reason} -- {what}" if reason else what] if shown else []
         elif is_plan:
             edited = re.search(r"\n## Approved Plan[^\n]*:\n(.*)", output.text, re.S)  # as the person left it
@@ -252,8 +254,11 @@ def decisions(calls: Calls) -> list[Entry]:
     return found
 
 
+TASK_TOOLS = frozenset(("TodoWrite", "TaskCreate", "TaskList", "TaskUpdate"))
+
+
 def task_changes(joined: cc.JoinedCall, known: int) -> list[tuple[str, dict[str, Any]]]:
-    """What a call of a task tool says of each task it names: (id or place, the fields it gives); nothing of any other call's."""
+    """What a call of a task tool says of each task it names: (id or place, the fields it gives)."""
     name, given = joined.call.name, cc.mapping(joined.call.input)
     if name == "TodoWrite":
         todos = cc.array(given.get("todos")) or cc.array(detail_of(joined).get("newTodos"))
@@ -264,20 +269,22 @@ def task_changes(joined: cc.JoinedCall, known: int) -> list[tuple[str, dict[str,
         task, said = cc.mapping(detail_of(joined).get("task")), re.search(r"Task #(\w+)", joined.result.text())
         key = str(task.get("id") or (said[1] if said else known + 1))
         return [(key, {"subject": task.get("subject") or given.get("subject"), "status": "pending"})]
-    if name == "TaskUpdate" and detail_of(joined).get("success") is not False:
-        return [(joined.call.argument("taskId", "task_id", "id") or str(given.get("taskId")), given)]
-    return []
+    if name == "TaskCreate" or detail_of(joined).get("success") is False:
+        return []
+    return [(joined.call.argument("taskId", "task_id", "id") or str(given.get("taskId")), given)]
 
 
 def open_tasks(calls: Calls) -> tuple[list[Entry], int]:
     """(tasks not done, in progress first; number of done ones) of the last to-do list or the task tools' last state."""
     listed: dict[str, Entry] = {}
     for exchange, joined in calls:
-        if joined.call.name == "TodoWrite" and not joined.failed:
-            listed = {}
-        for key, fields in () if joined.failed else task_changes(joined, len(listed)):
+        name = joined.call.name
+        if name not in TASK_TOOLS or joined.failed:
+            continue
+        listed = {} if name == "TodoWrite" else listed
+        for key, fields in task_changes(joined, len(listed)):
             fresh = Entry({"status": "pending"}, "", exchange.n)
-            known = fresh if joined.call.name == "TaskCreate" else listed.get(key, fresh)
+            known = fresh if name == "TaskCreate" else listed.get(key, fresh)
             status = cc.string(fields.get("status")) or known.attributes["status"]
             listed[key] = Entry({"status": status}, cc.string(fields.get("subject")) or known.text, known.n)
     alive = [task for task in listed.values() if task.text and task.attributes["status"] != "deleted"]
@@ -527,21 +534,12 @@ def carries_on(exchange: cc.Exchange) -> bool:
     return exchange.prompt.how == "command" and exchange.prompt.text.partition(" ")[0].endswith("cc-compact")
 
 
-class Choice(NamedTuple):
-    """The exchanges shown: the first ones, the pivotal ones between, the last ones."""
-
-    first: list[cc.Exchange]
-    pivotal: list[cc.Exchange]
-    last: list[cc.Exchange]
-
-
-def choose(exchanges: list[cc.Exchange], weights: dict[int, float], first: int, middle: int, last: int) -> Choice:
-    """Pick deterministically; no exchange stands in two groups."""
-    ending = exchanges[max(len(exchanges) - last, 0) :] if last else []
-    rest = exchanges[: len(exchanges) - len(ending)]
-    opening, between = rest[:first], rest[first:]
+def choose(exchanges: list[cc.Exchange], weights: dict[int, float], first: int, middle: int, last: int) -> tuple[list[cc.Exchange], ...]:
+    """The exchanges shown: the first ones, the pivotal ones between, the last ones. None stands in two groups."""
+    end = max(len(exchanges) - last, 0)
+    opening, between = exchanges[: min(first, end)], exchanges[first:end]
     best = sorted((exchange for exchange in between if weights[exchange.n] >= 1), key=lambda exchange: (-weights[exchange.n], -exchange.n))[:middle]
-    return Choice(opening, sorted(best, key=lambda exchange: exchange.n), ending)
+    return opening, sorted(best, key=lambda exchange: exchange.n), exchanges[end:]
 
 
 def evenly(count: int) -> list[float]:
@@ -614,22 +612,11 @@ def since(edits: Edits, path: str) -> str:
     return "changed since" if edits.last is not None and changed > edits.last + 2 else "unchanged"
 
 
-SEARCH = "query_session.py"  # its options are not those of this script, which stands in for it where it is not there
-
-
-def detail_command(named: str, turns: str) -> str:
-    """The command that shows what the report of a session left out: cc-query-chat's, spelled as the SKILL.md's rule lets it run;
-    this script's own where its folder was copied alone."""
-    search = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cc-query-chat", SEARCH)
-    if os.path.isfile(search):
-        return f"python3 {cc.in_quotes(search)} {named} {turns}"
-    return f"python3 {cc.in_quotes(os.path.abspath(__file__))} {named} --max-chars 29000 --first 40 --middle 40 --last 40"
-
-
 # -------------------------------------------------------------------------------------------------------------- level
 
 
 LEDGER_UNITS = 480  # room kept for the ledger of what was left out, more where there is much
+SEARCH = "query_session.py"  # its options are not those of this script, which stands in for it where it is not there
 COMMAND_CHARS = 400  # a longer command is left out: cut, it would not run
 CUT_MARK = r" \[… [\d,]+ characters, cut …\] |<agent[^>]* cut="
 FILE_CAPS = (LINE_CHARS - 2,) * 3  # of a path there is always as much
@@ -651,9 +638,10 @@ class Level:
         decided = {entry.n: DECIDED.get(str(entry.attributes["kind"]), 0.0) for entry in self.decisions}
         self.weights = {exchange.n: self.weight(exchange, decided.get(exchange.n, 0.0)) for exchange in self.exchanges}
         self.prompted = [exchange for exchange in self.exchanges if exchange.n]
-        self.choice = choose(self.prompted or self.exchanges, self.weights, options.first, options.middle, options.last)
-        asked = [exchange for exchange in self.prompted or self.exchanges if not carries_on(exchange)]
-        self.needed = [*(asked[:1] if options.first else []), *self.choice.last[-3:]]  # the intent, and most of what comes next
+        told = self.prompted or self.exchanges
+        self.first, self.pivotal, self.last = choose(told, self.weights, options.first, options.middle, options.last)
+        asked = [exchange for exchange in told if not carries_on(exchange)]
+        self.needed = [*asked[: min(options.first, 1)], *self.last[-3:]]  # the intent, and most of what comes next
         self.final = next((exchange for exchange in reversed(self.exchanges) if exchange.replies), None)  # it holds the agent's last message
         self.sections = [(section, section.items) for section in self.made_sections() if section.items]  # laying out changes its list of items
 
@@ -721,22 +709,26 @@ class Level:
         return ledger if fits else cc.element("omitted", head, "") + "\n"
 
     def search_command(self, turns: list[int]) -> str:
-        """The command that shows these exchanges of the session."""
-        identifier, path = self.conversation.transcript.id, os.path.abspath(self.found.path)
+        """The command that shows these exchanges: cc-query-chat's, spelled as the SKILL.md's rule lets it run; this script's own
+        where its folder was copied alone."""
+        script, path, identifier = os.path.abspath(__file__), os.path.abspath(self.found.path), self.conversation.transcript.id
         known = re.fullmatch(cc.UUID, identifier) and any(path.startswith(root + os.sep) for root in cc.projects_roots())
         named = f"--id {identifier}" if known else f"--file {cc.in_quotes(path)}"
-        return detail_command(named, f"--turn {turns[0]}-{turns[-1]}" if turns else "--list")
+        search = os.path.join(os.path.dirname(script), "..", "cc-query-chat", SEARCH)
+        if not os.path.isfile(search):
+            return f"python3 {cc.in_quotes(script)} {named} --max-chars 29000 --first 40 --middle 40 --last 40"
+        return f"python3 {cc.in_quotes(search)} {named} {f'--turn {turns[0]}-{turns[-1]}' if turns else '--list'}"
 
     def made_sections(self) -> list[cc.Section]:
         """All sections, most needed first, with their claims on the room and where their texts are cut; some have nothing to say."""
-        most, (first, pivotal, last) = self.options.maxlen, self.choice
-        notices, (tasks, done) = notices_by_call(self.conversation), open_tasks(self.calls)
+        most, notices = self.options.maxlen, notices_by_call(self.conversation)
+        tasks, done = open_tasks(self.calls)
         failing = still_failing(self.calls, notices)
         return [
             self.section("session-summary", self.summary_items(), 4, (1, 1, 1)),
-            self.exchange_section("first", first, list(range(len(first))), 0.5),
-            self.exchange_section("pivotal", pivotal, [10 - self.weights[exchange.n] for exchange in pivotal], 0.5),
-            self.exchange_section("last", last, list(range(len(last)))[::-1], 1),
+            self.exchange_section("first", self.first, range(len(self.first)), 0.5),
+            self.exchange_section("pivotal", self.pivotal, [10 - self.weights[exchange.n] for exchange in self.pivotal], 0.5),
+            self.exchange_section("last", self.last, range(len(self.last))[::-1], 1),
             self.final_section(),
             self.entries("decisions", "decision", self.decisions, 12, (36, 90, most)),
             self.entries("open-tasks", "task", tasks, 5, (30, 60, LINE_CHARS), done=done or None),
@@ -851,8 +843,8 @@ class Level:
         """What the agent had said last where a short pivotal prompt answers it ("the second one"), empty for any other: its end, where
         what was asked stands. That it is shown with the exchange before is reason enough to leave it out."""
         at = self.exchanges.index(exchange)
-        short = exchange in self.choice.pivotal and len(exchange.prompt.text) <= BEFORE_CHARS
-        if not short or not at or self.exchanges[at - 1] in sum(self.choice, []) or not self.exchanges[at - 1].replies:
+        short = exchange in self.pivotal and len(exchange.prompt.text) <= BEFORE_CHARS
+        if not short or not at or self.exchanges[at - 1] in (*self.first, *self.pivotal) or not self.exchanges[at - 1].replies:
             return ""
         line = self.quote.quotation(self.exchanges[at - 1].replies[-1].text, CUE_CHARS, one_line=True).text
         return line if cc.utf16_length(line) <= BEFORE_CHARS else f"… {cc.within(line[::-1], BEFORE_CHARS - 2)[::-1]}"
@@ -953,6 +945,7 @@ class Level:
 # -------------------------------------------------------------------------------------------------------------- chain
 
 OWN_REPORT = r"(?s)<compacted-session-chain\b[^>]*>.*?<session depth=\"0\"[^>]*\bid=\"([^\"]*)\""
+OWN_CALL = r"python3?\S*\s+(-\S+\s+)*([\"'][^\"']*|\S*)compact_session\.py"
 OWN_COMMAND = r"compact_session\.py[\"']?[^|;&]*?--(?:id|file)[= ]+[\"']?([^\s\"']+)"
 
 
@@ -968,9 +961,7 @@ def parent_session(level: Level) -> Optional[str]:
             return report[1]
     for _, joined in level.calls:
         command = shell_command(joined)
-        if "compact_session.py" not in command or joined.result is None or joined.failed:
-            continue
-        if not re.search(r"python3?\S*\s+(-\S+\s+)*([\"'][^\"']*|\S*)compact_session\.py", command):
+        if joined.result is None or joined.failed or "compact_session.py" not in command or not re.search(OWN_CALL, command):
             continue
         if named := re.match(OWN_REPORT, joined.result.text().lstrip()) or re.search(OWN_COMMAND, command):
             return named[1]
@@ -1027,25 +1018,24 @@ def chain_xml(levels: list[Level], room: int, decay: float) -> list[str]:
     return [part for part in parts if part]
 
 
-def framed(notice: str, parts: list[str], left_out: int, vanished: str) -> str:
-    """The root element; its `chars` is its own length, `vanished` the attribute that names an ancestor that is gone."""
-    body = notice + "".join(parts)
-    attributes = f' sessions="{len(parts)}"' + (f' older-sessions-left-out="{left_out}"' if left_out else "") + vanished
-    attributes += f' tokens="about {cc.utf16_length(body) // 4}"'
-    size = cc.utf16_length(body) + len(ROOT) * 2 + len("<></>\n\n") + len(attributes) + len(' chars=""')
+def framed(body: str, attributes: str) -> str:
+    """The root element with two more attributes: `tokens`, and `chars`, its own length."""
+    attributes += f' tokens="about {cc.utf16_length(body) // 4}" chars="'
+    size = cc.utf16_length(cc.element(ROOT, attributes + '"', "\n" + body)) + 1
     size += len(str(size + len(str(size))))
-    return cc.element(ROOT, f'{attributes} chars="{size}"', "\n" + body) + "\n"
+    return cc.element(ROOT, f'{attributes}{size}"', "\n" + body) + "\n"
 
 
 def report(options: argparse.Namespace) -> str:
     """The whole report, never longer than the bound."""
     quote = cc.Quoter(options.show_secrets)
     levels, gone = read_chain(options, quote)
-    vanished = quote.attributes({"ancestor-not-found": cc.shortened(gone, 100) or None})
     notice = cc.element("notice", "", quote.text(NOTICE + cc.lowered_bound(options))) + "\n"
-    room = options.max_chars - cc.utf16_length(framed(notice, [], 99, vanished)) - len(str(options.max_chars)) * 2
+    root = {"sessions": 0, "older-sessions-left-out": 99, "ancestor-not-found": cc.shortened(gone, 100)}
+    room = options.max_chars - cc.utf16_length(framed(notice, quote.attributes(root))) - len(str(options.max_chars)) * 2
     parts = chain_xml(levels, room, options.decay)
-    return framed(notice, parts, len(levels) - len(parts), vanished)
+    root.update({"sessions": len(parts), "older-sessions-left-out": len(levels) - len(parts) or None})
+    return framed(notice + "".join(parts), quote.attributes(root))
 
 
 EPILOG = """examples:
@@ -1061,7 +1051,7 @@ exit status: 0 done, 1 refused (one line on stderr), 2 wrong usage
 
 def fraction(text: str) -> float:
     """A number above 0 and up to 1, for argparse."""
-    value = float(text) if re.fullmatch(r"[0-9.]+", text) and text.count(".") < 2 and text != "." else 0.0
+    value = float(text) if re.fullmatch(r"[0-9]*\.?[0-9]+", text) else 0.0
     if not 0 < value <= 1:
         raise argparse.ArgumentTypeError(f"{text} is no number above 0 and up to 1")
     return value
