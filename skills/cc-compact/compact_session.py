@@ -51,6 +51,7 @@ def cue_pattern(opening: str, anywhere: str) -> re.Pattern[str]:
     """A pattern for words that steer where they open a clause, and for others that do so wherever they stand.
 
     It reads lower case with ". " before it, and begins with a literal blank: so it is tried between words only, which makes it fast.
+    For the same reason an alternative begins with its own letters, and what must not stand before it is looked at after them.
     "n't" stands for "nt" as well: many type no apostrophes.
     """
     steering = rf" (?:(?<=[.!?:;,)(*-] )(?:(?:{OPENERS})\b[,.:!]? )*(?:{opening})|{anywhere})\b"
@@ -68,15 +69,15 @@ RULE = cue_pattern(
     r"|from (?:now|here) on|for the rest of|if in doubt|answer in|ab (?:jetzt|sofort)|non (?:toccare|usare)|não (?!sei|vi)\w+",
     r"(?:you|we|they|everyone|(?:any|every|no)thing) (?:can )?(?:never(?! know)|always(?! had))"
     r"|(?:should|must|shall|to) (?:never|always|only|not(?! work))|may (?:never|only be)|(?:you|we) may not"
-    r"|(?<!do )all [^.,;?]{1,30} (?:need|must|should)|my (?:okay|ok|approval|permission)|(?:please|pls) (?:not|only|be|keep|leave)"
-    r"|must(?:n't| stay| keep| remain)|(?<!it )(?<!that )(?<!this )(?<!there )must (?!have|not)\w+"
+    r"|all(?<!do all) [^.,;?]{1,30} (?:need|must|should)|my (?:okay|ok|approval|permission)|(?:please|pls) (?:not|only|be|keep|leave)"
+    r"|must(?:n't| stay| keep| remain)|must(?<!it must)(?<!that must)(?<!this must)(?<!there must) (?!have|not)\w+"
     r"|(?:has|have|needs?) to (?:be|stay|remain|keep|go through)|important that|at all times|(?:can|is|are) not(?: to)? be|(?:can't|cannot) be"
     r"|should be (?!a\b|fine|ok|enough|easy|good|work|able|done|it|all|there|possible|safe)\w+"
-    r"|(?<!why )shouldn't (?!it|that|this|we|i|you|they|there)\w+"
-    r"|(?<!does )(?<!do )(?<!did )(?<!will )(?<!would )(?:it|they|those|these|the [\w-]+) (?:has|have|needs?) to(?! do with)"
+    r"|should(?<!why should)n't (?!it|that|this|we|i|you|they|there)\w+"
+    r"|(?=it |the|tho)(?<!does )(?<!do )(?<!did )(?<!will )(?<!would )(?:it|they|those|these|the [\w-]+) (?:has|have|needs?) to(?! do with)"
     r"|we (?:do not|don't|can't|cannot) (?!know|have|see|think|get|care|mind|find|tell|reproduce)\w+|needs? an? [\w-]+ not"
-    r"|(?<!if )(?<!not )(?<!read )only(?=[.,;:!)]|$)|(?:but|just) leave (?:the|it|that|my|our)"
-    r"|(?<!it )(?<!they )(?<!you )keep \w+ (?:old|same|current|existing)"
+    r"|only(?=[.,;:!)]|$)(?<!if only)(?<!not only)(?<!read only)|(?:but|just) leave (?:the|it|that|my|our)"
+    r"|keep(?<!it keep)(?<!they keep)(?<!you keep) \w+ (?:old|same|current|existing)"
     r"|i (?:do not|don't|never|only) (?:want|like)|i(?:'d like| want) (?:you to|every|all)|everything (?:except|but)"
     r"|(?:is|are|stays?|we're|you're|that's) (?:forbidden|off limits|off the table|frozen|not allowed|not negotiable)|everywhere(?=[.,;!]|$)"
     r"|leave [^.,;]{1,40} (?:alone|untouched)|as (?:it|they) (?:is|are)"
@@ -91,7 +92,7 @@ CORRECTION = cue_pattern(
     r"|rather|not (?!sure|yet|bad|only|really|urgent|a\b|now)\w+|almost(?=[,.:;-])|undo|revert|restore|get rid of|start over"
     r"|you (?!mention|ask|suggest|propos|finish|fix|explain|need)\w+ed\b|put [^.,;]{1,40} back|try again|too (?:complicated|much)(?=[.,!]|$)"
     r"|(?:put|move|use|write|add|call|name|take) (?:[^.,;]|\.\w){1,60} (?<!if )(?<!or )(?<!why )not(?! (?:sure|yet)\b)",
-    r"(?<!what is )(?<!what's )(?<!went )wrong(?! or)|(?:didn't|doesn't|does not|did not) work"
+    r"wrong(?! or)(?<!what is wrong)(?<!what's wrong)(?<!went wrong)|(?:didn't|doesn't|does not|did not) work"
     r"|still (?:not|fail(?:s|ing)|broken|wrong|missing|the (?:old|wrong)|too|red|(?:ha|do|is)\w*n't)"
     r"|i still (?:get|see)|changed my mind|(?:is|are) still with(?! (?:me|us)\b)"
     r"|(?:the )?other way (?:round|around)|why (?:are|did|do|would|have) you(?! (?:think|ask|say|suggest|recommend|prefer|choose|want|need|sure)\b)"
