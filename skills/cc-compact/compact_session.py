@@ -23,6 +23,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple, Optional
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -123,13 +124,13 @@ CUE_CHARS = 4_000  # of a prompt's line, how much is searched for them; what fol
 
 
 class Edits(NamedTuple):
-    """What was done to one file: how often it was edited, lines added and removed, when last (seconds)."""
+    """What was done to one file: how often it was edited, lines added and removed, when last (a record's time)."""
 
     path: str
     times: int = 0
     added: int = 0
     removed: int = 0
-    last: Optional[float] = None
+    last: str = ""
 
 
 class Entry(NamedTuple):
@@ -171,7 +172,7 @@ def edited_files(calls: Calls) -> tuple[list[Edits], dict[int, int]]:
         added, removed = changed_lines(joined, joined.result.record)
         changes[exchange.n] += added + removed
         known = found.get(path, Edits(path))
-        found[path] = Edits(path, known.times + 1, known.added + added, known.removed + removed, cc.seconds(joined.result.record.timestamp))
+        found[path] = Edits(path, known.times + 1, known.added + added, known.removed + removed, joined.result.record.timestamp)
     return sorted(found.values(), key=lambda edits: (-edits.times, -edits.added - edits.removed)), changes
 
 
@@ -607,10 +608,10 @@ def moved_place(edits: list[Edits], directory: str, here: str) -> str:
 def since(edits: Edits, path: str) -> str:
     """What became of an edited file, which stands at `path` now, after its last edit."""
     try:
-        changed = os.stat(path).st_mtime
+        changed, last = os.stat(path).st_mtime, cc.seconds(edits.last)
     except (OSError, ValueError):
         return "gone"
-    return "changed since" if edits.last is not None and changed > edits.last + 2 else "unchanged"
+    return "changed since" if last is not None and changed > last + 2 else "unchanged"
 
 
 # -------------------------------------------------------------------------------------------------------------- level
@@ -644,7 +645,6 @@ class Level:
         asked = [exchange for exchange in told if not carries_on(exchange)]
         self.needed = [*asked[: min(options.first, 1)], *self.last[-3:]]  # the intent, and most of what comes next
         self.final = next((exchange for exchange in reversed(self.exchanges) if exchange.replies), None)  # it holds the agent's last message
-        self.sections = [(section, section.items) for section in self.made_sections() if section.items]  # laying out changes its list of items
 
     def weight(self, exchange: cc.Exchange, decided: float) -> float:
         """How much an exchange matters between the first and the last ones; `decided` is what its decisions weigh."""
@@ -720,12 +720,14 @@ class Level:
             return f"python3 {cc.in_quotes(script)} {named} --max-chars 29000 --first 40 --middle 40 --last 40"
         return f"python3 {cc.in_quotes(search)} {named} {f'--turn {turns[0]}-{turns[-1]}' if turns else '--list'}"
 
-    def made_sections(self) -> list[cc.Section]:
-        """All sections, most needed first, with their claims on the room and where their texts are cut; some have nothing to say."""
+    @cached_property
+    def sections(self) -> list[tuple[cc.Section, list[cc.Item]]]:
+        """All sections that have something to say, most needed first, with their claims on the room and where their texts are cut; each
+        with its items, which its own list loses while it is laid out."""
         most, notices = self.options.maxlen, notices_by_call(self.conversation)
         tasks, done = open_tasks(self.calls)
         failing = still_failing(self.calls, notices)
-        return [
+        made = [
             self.section("session-summary", self.summary_items(), 4, (1, 1, 1)),
             self.exchange_section("first", self.first, range(len(self.first)), 0.5),
             self.exchange_section("pivotal", self.pivotal, [10 - self.weights[exchange.n] for exchange in self.pivotal], 0.5),
@@ -741,6 +743,7 @@ class Level:
             self.section("prompt-timeline", self.prompt_items(), 16, (32, 32, LINE_CHARS)),
             self.section("last-tool-calls", [self.call_item(*place) for place in enumerate(self.calls[-LAST_CALLS:])], 0.5, (30, 30, LINE_CHARS)),
         ]
+        return [(section, section.items) for section in made if section.items]
 
     def section(
         self, name: str, items: list[cc.Item], claim: float, caps: tuple[int, int, int], total: Optional[int] = None, **attributes: object
