@@ -583,7 +583,7 @@ def constant(xml: str) -> Callable[[int], str]:
 
 
 def escaped(text: str) -> str:
-    """`text` as the content of an element, at many caps: to translate a text that is not ASCII takes ten times as long."""
+    """`text` as the content of an element. Replaced, not translated: a text that is not ASCII would take ten times as long."""
     for character, escape in cc.XML_ESCAPES.items():  # the ampersand first
         text = text.replace(chr(character), escape)
     return text
@@ -628,7 +628,7 @@ LEDGER_UNITS = 480  # room kept for the ledger of what was left out, more where 
 SEARCH = "query_session.py"  # its options are not those of this script, which stands in for it where it is not there
 COMMAND_CHARS = 400  # a longer command is left out: cut, it would not run
 CUT_MARK = r" \[… [\d,]+ characters, cut …\] |<agent[^>]* cut="
-FILE_CAPS = (LINE_CHARS - 2,) * 3  # of a path there is always as much
+FILE_CAPS = (LINE_CHARS - 2,) * 3  # a path is never cut shorter than a line; an entry has two units more than its cap
 
 
 class Level:
@@ -730,7 +730,7 @@ class Level:
     @cached_property
     def sections(self) -> list[tuple[cc.Section, list[cc.Item]]]:
         """All sections that have something to say, most needed first, with their claims on the room and where their texts are cut; each
-        with its items, which its own list loses while it is laid out."""
+        with its items as they were made: laying out changes the ranks in its own list."""
         most, notices = self.options.maxlen, notices_by_call(self.conversation)
         tasks, done = open_tasks(self.calls)
         failing = still_failing(self.calls, notices)
