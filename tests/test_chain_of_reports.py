@@ -61,6 +61,18 @@ def test_an_ancestor_that_is_gone_is_named(chain: Path, run_script: Run) -> None
     assert root.get("chars") == str(len(done.stdout.decode("utf-8")))
 
 
+def test_the_roots_length_is_counted_as_the_client_counts(tmp_path: Path, run_script: Run) -> None:
+    made = Session()
+    made.row("user", "go on")
+    made.call("Bash", {"command": "python3 /x/compact_session.py --file /gone/\U0001F350.jsonl"}, "done")
+    path = tmp_path / "t.jsonl"
+    path.write_text("\n".join(made.lines) + "\n", encoding="utf-8")
+    report = run_script(COMPACT, "--file", path).stdout.decode("utf-8")
+    root = ElementTree.fromstring(report)
+    assert root.get("ancestor-not-found") == "/gone/\U0001F350.jsonl"
+    assert root.get("chars") == str(len(report.encode("utf-16-le")) // 2)
+
+
 @pytest.mark.parametrize(("command", "shown"), [
     ('python3 "/my skills/cc-compact/compact_session.py" the plan', ["e", "d"]), ("python3 -I /x/compact_session.py --latest", ["e", "d"]),
     ("cat compact_session.py report.xml", ["e"]),
