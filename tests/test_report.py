@@ -233,7 +233,7 @@ def text_item(dice: random.Random, rank: float) -> cc.Item:
     """An item that quotes a text of any length and script."""
     letters = dice.choice(("abc def ", "\u68a8\u679c\u5712 ", "\U0001F350 ", "& < > \" ", "x"))
     text = "".join(dice.choice(letters) for _ in range(dice.choice((0, 3, 40, 400, 4_000))))
-    return cc.Item(rank, lambda cap: cc.element("item", "", cc.cut(text, cap).translate(cc.XML_ESCAPES)) + "\n")
+    return cc.Item(rank, lambda cap: cc.element("item", "", cc.escaped(cc.cut(text, cap))) + "\n")
 
 
 def random_section(dice: random.Random, needed: bool) -> cc.Section:

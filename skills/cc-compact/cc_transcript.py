@@ -1541,8 +1541,8 @@ def note_harness_record(conversation: Conversation, exchange: Optional[Exchange]
 ANSI = "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|\x1b[@-Z\\\\-_]"
 UNFIT = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"
 NONCHARACTERS = "[" + "".join(map(chr, (plane << 16 | last for plane in range(1, 17) for last in (0xFFFE, 0xFFFF)))) + "]"  # beyond the first plane
-XML_ESCAPES = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;", ord("\r"): "&#13;"}
-ATTRIBUTE_ESCAPES = {**XML_ESCAPES, ord('"'): "&quot;", ord("\n"): "&#10;", ord("\t"): "&#9;"}
+XML_ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"}  # the ampersand first
+ATTRIBUTE_ESCAPES = {**XML_ESCAPES, '"': "&quot;", "\n": "&#10;", "\t": "&#9;"}
 
 
 class Secret(NamedTuple):
@@ -1644,6 +1644,13 @@ def shortened(text: str, limit: int) -> str:
     return line if utf16_length(line) <= limit else within(line, limit - 1).rstrip() + "…"
 
 
+def escaped(text: str, escapes: dict[str, str] = XML_ESCAPES) -> str:
+    """`text` as the content of an element, or as the value of an attribute. Replaced, not translated, which looks at every character."""
+    for character, escape in escapes.items():
+        text = text.replace(character, escape)
+    return text
+
+
 class Quotation(NamedTuple):
     """Text that is fit for the report, not yet cut or escaped; `missing` characters of its middle were left out before."""
 
@@ -1656,7 +1663,7 @@ class Quotation(NamedTuple):
 
     def escaped(self, limit: int) -> str:
         """The same as the content of an element."""
-        return self.cut(limit).translate(XML_ESCAPES)
+        return escaped(self.cut(limit))
 
 
 class Quoter:
@@ -1677,7 +1684,7 @@ class Quoter:
 
     def text(self, text: str, limit: int = MASK_WINDOW) -> str:
         """`text` as the content of an element."""
-        return self.plain(text, limit).translate(XML_ESCAPES)
+        return escaped(self.plain(text, limit))
 
     def line(self, text: str, limit: int) -> str:
         """`text` as content on one line."""
@@ -1686,7 +1693,7 @@ class Quoter:
     def attributes(self, given: dict[str, object]) -> str:
         """` name="value"` for each that is not None or empty; values are cut at 300."""
         told = ((name, self.plain(str(value), 300)) for name, value in given.items() if value not in (None, ""))
-        return "".join(f' {name}="{value.translate(ATTRIBUTE_ESCAPES)}"' for name, value in told)
+        return "".join(f' {name}="{escaped(value, ATTRIBUTE_ESCAPES)}"' for name, value in told)
 
 
 def element(name: str, attributes: str, content: str) -> str:
@@ -1766,10 +1773,10 @@ def fit(section: Section, room: int) -> Fitted:
 
 def first_that_fits(caps: list[int], room: int, pieces: Callable[[int], list[str]]) -> int:
     """The first cap at which all pieces fit in `room`, else the last (lengths fall with the cap, so it is searched by halves)."""
-    low, high = 0, len(caps) - 1
+    low, high, middle = 0, len(caps) - 1, 0  # mostly the very first
     while low < high:
-        middle = (low + high) // 2
         low, high = (low, middle) if utf16_length("".join(pieces(caps[middle]))) <= room else (middle + 1, high)
+        middle = (low + high) // 2
     return caps[low]
 
 

@@ -582,13 +582,6 @@ def constant(xml: str) -> Callable[[int], str]:
     return lambda cap: xml
 
 
-def escaped(text: str) -> str:
-    """`text` as the content of an element. Replaced, not translated: a text that is not ASCII would take ten times as long."""
-    for character, escape in cc.XML_ESCAPES.items():  # the ampersand first
-        text = text.replace(chr(character), escape)
-    return text
-
-
 def clock(timestamp: str) -> str:
     """A record's time to the minute, as it stands (UTC)."""
     return timestamp[:16].replace("T", " ")
@@ -842,10 +835,10 @@ class Level:
             fits = cap > cc.SMALLEST_CAP and (reply_cap >= cc.BOTH_ENDS or cc.utf16_length(final.text) <= reply_cap)
             parts = [opening.cut(cap // 4) if cap >= 300 else "", final.cut(reply_cap) if fits else ""]
             agent = cc.shortened(final.text, FINAL_HINT) if follows else "\n".join(filter(None, parts))
-            reply = cc.element("agent", calls if agent else calls + whole, escaped(agent))
+            reply = cc.element("agent", calls if agent else calls + whole, cc.escaped(agent))
             if not final.text and not exchange.calls:
                 reply = "<no-answer/>" if unanswered else ""
-            before = cc.element("agent-before", "", escaped(asked)) if asked and cap >= BEFORE_CHARS else ""
+            before = cc.element("agent-before", "", cc.escaped(asked)) if asked and cap >= BEFORE_CHARS else ""
             return cc.element("exchange", head, before + (user if said.text else "") + (shell_output if shell.text else "") + reply) + "\n"
 
         return render
@@ -931,7 +924,7 @@ class Level:
 
         def render(cap: int) -> str:
             said = both_ends(line, cap * 2) if tier == 1 else gist(line, at, cap if tier else cap * 2)
-            return f"{opening}{escaped(said)}</prompt>\n"
+            return f"{opening}{cc.escaped(said)}</prompt>\n"
 
         return render
 

@@ -1313,7 +1313,7 @@ def result(n: int, hit: Hit, search: Search, tally: Tally, report: Report) -> Ca
     }
     label = cc.element("label", "", report.quote.line(hit.item.label, LABEL_CHARS)) if hit.item.label else ""
     head, shown = report.quote.attributes(given), snippet(hit, search.matcher, report.quote)
-    return lambda cap: cc.element("result", head, label + cc.element("match", "", shown(cap).translate(cc.XML_ESCAPES))) + "\n"
+    return lambda cap: cc.element("result", head, label + cc.element("match", "", cc.escaped(shown(cap)))) + "\n"
 
 
 def fitted(results: list[Callable[[int], str]], longest: int, room: int) -> list[str]:
