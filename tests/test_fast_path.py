@@ -25,7 +25,7 @@ SOURCES = sorted(path for folder in ("fixtures", "cases") for path in (TESTS / f
 SEEDS = range(6)  # damaged copies of each
 
 # What the fast path leaves out on purpose, because it is read from the line when it is asked for or never is
-NOT_KNOWN = frozenset(("transcript", "own_calls", "own_results", "known_blocks", "known_tokens", "session", "cwd", "branch", "entrypoint", "meta", "local", "blocks", "origin", "forked_from", "logical_parent"))
+NOT_KNOWN = frozenset(("transcript", "calls", "results", "known_blocks", "known_tokens", "session", "cwd", "branch", "entrypoint", "meta", "local", "blocks", "origin", "forked_from", "logical_parent"))
 
 
 DAMAGE = re.compile(r' damaged-lines="\d+"|, in which \d+ lines? cannot be read')
@@ -64,9 +64,9 @@ def known_to_both(quick: cc.Record, slow: cc.Record) -> None:
     for name in ("cwd", "branch", "entrypoint", "forked_from"):
         assert getattr(quick, name) in ("", getattr(slow, name))
     assert quick.logical_parent == slow.logical_parent
-    assert (quick.meta, quick.local, quick.origin) == (slow.meta, slow.local, slow.origin) or slow.results() or slow.kind == "attachment"
+    assert (quick.meta, quick.local, quick.origin) == (slow.meta, slow.local, slow.origin) or slow.results or slow.kind == "attachment"
     assert quick.usage == slow.usage
-    assert [(call.id, call.name) for call in quick.calls()] == [(call.id, call.name) for call in slow.calls()]
+    assert [(call.id, call.name) for call in quick.calls] == [(call.id, call.name) for call in slow.calls]
     if slow.kind != "attachment":
         assert [view(block) for block in quick.blocks] == [view(block) for block in slow.blocks]
 

@@ -569,7 +569,7 @@ def how_it_ended(conversation: cc.Conversation) -> str:
         return "awaiting the user, who had last run a command"
     if not exchange.replies and not exchange.calls:
         return "with a prompt that has no answer"
-    if exchange.calls and exchange.last.calls():
+    if exchange.calls and exchange.last.calls:
         return "after a call, before the agent's next words"
     return "awaiting the user"
 

@@ -182,7 +182,7 @@ def live_at(conversation: cc.Conversation, leaf: cc.Record, limit: int) -> list[
 
 def is_turn(record: cc.Record) -> bool:
     """Whether a record is part of the answer to a prompt: what the agent says, calls and gets, and where it was interrupted."""
-    return record.kind == "assistant" or bool(record.results()) or "".join(record.texts()).startswith("[Request interrupted by user")
+    return record.kind == "assistant" or bool(record.results) or "".join(record.texts()).startswith("[Request interrupted by user")
 
 
 def without_own_command(records: list[cc.Record]) -> list[cc.Record]:
@@ -226,7 +226,7 @@ class Answered(NamedTuple):
 def results_of(records: Iterable[cc.Record]) -> Iterator[cc.Result]:
     """All results, in the order of the file."""
     for record in sorted((record for record in records if record.kind == "user"), key=attrgetter("line")):
-        yield from record.results()
+        yield from record.results
 
 
 def answered_calls(records: list[cc.Record]) -> dict[str, list[Answered]]:
@@ -238,7 +238,7 @@ def answered_calls(records: list[cc.Record]) -> dict[str, list[Answered]]:
     used: set[str] = set()
     found: defaultdict[str, list[Answered]] = defaultdict(list)
     for record in records:
-        for call in record.calls() if record.kind == "assistant" else ():
+        for call in record.calls if record.kind == "assistant" else ():
             names = chain([call.id], (f"{call.id}{SUFFIX}{n}" for n in count_from(2)))
             fresh = next(name for name in names if name not in used)
             used.add(fresh)
@@ -257,8 +257,8 @@ def laid_out(records: list[cc.Record], tally: Tally) -> Iterator[Union[Piece, Ma
         if group[0].kind == "assistant":
             yield from answer_and_results(group, calls, group[-1] is last, tally)
         elif group[0].uuid not in taken:
-            tally.drop("results without a call", times=len(group[0].results()))
-            if not group[0].results() or len(group[0].results()) < len(group[0].blocks):
+            tally.drop("results without a call", times=len(group[0].results))
+            if not group[0].results or len(group[0].results) < len(group[0].blocks):
                 yield Piece(group[0], (), True)
 
 
@@ -274,7 +274,7 @@ def answer_and_results(rows: list[cc.Record], calls: dict[str, list[Answered]], 
         yield Piece(row, [answer.id if answer.result or answer in told else None for answer in calls[row.uuid]], len(told) == len(open_calls))
     results: list[Union[Piece, Made]] = []
     for record in sorted({result.record for result in given}, key=attrgetter("line")):
-        results.append(Piece(record, [given.get(result) for result in record.results()], True))
+        results.append(Piece(record, [given.get(result) for result in record.results], True))
     if told:
         what = {"type": "tool_result", "content": INTERRUPTED if at_end else MISSING, "is_error": True}
         content = [{**what, "tool_use_id": answer.id} for answer in told]
@@ -548,7 +548,7 @@ def stand_in(piece: Piece) -> Json:
     content: list[Json] = [{"type": "tool_result", "tool_use_id": call, "content": UNREADABLE} for call in piece.ids if call]
     if role == "assistant":
         content = [{"type": "text", "text": text} for text in record.texts()]
-        content += [{"type": "tool_use", "id": call.id, "name": call.name, "input": call.input or {}} for call in record.calls()]
+        content += [{"type": "tool_use", "id": call.id, "name": call.name, "input": call.input or {}} for call in record.calls]
     place = {"uuid": record.uuid, "timestamp": record.timestamp, "cwd": record.cwd, "gitBranch": record.branch}
     return {"type": role, "message": {"id": record.message_id, "role": role, "content": content}, **place}
 
@@ -639,7 +639,7 @@ class Turn(NamedTuple):
 
 def turns_of(records: list[cc.Record], numbers: dict[str, int]) -> list[Turn]:
     """The records cut at the person's prompts."""
-    results = {result.call_id: result for record in records for result in record.results()}
+    results = {result.call_id: result for record in records for result in record.results}
     found: list[Turn] = []
     for record in records:
         prompt = cc.prompt_of(record)
@@ -649,7 +649,7 @@ def turns_of(records: list[cc.Record], numbers: dict[str, int]) -> list[Turn]:
             continue
         if record.kind == "assistant":
             found[-1].parts.extend(Said("Assistant", text.strip()) for text in record.texts() if text.strip())
-            found[-1].parts.extend(cc.JoinedCall(call, record, results.get(call.id)) for call in record.calls())
+            found[-1].parts.extend(cc.JoinedCall(call, record, results.get(call.id)) for call in record.calls)
         else:
             found[-1].parts.extend(filter(None, map(harness_said, record.texts())))
     return [turn for turn in found if turn.prompt or turn.parts]
@@ -910,7 +910,7 @@ class RowOrder:
         if record.kind not in cc.TURNS:
             return
         check(bool(record.blocks or cc.mapping(record.fields().get("message")).get("content")), name, " has no content")
-        calls, results = [call.id for call in record.calls()], [result.call_id for result in record.results()]
+        calls, results = [call.id for call in record.calls], [result.call_id for result in record.results]
         if record.kind == "assistant":
             self.take_answer(record.message_id, calls, results, name)
         else:
@@ -944,14 +944,14 @@ class Words(NamedTuple):
 def words(records: Sequence[cc.Record], shown: Callable[[str], str]) -> Words:
     """Gather what is said."""
     found = Words([], Counter())
-    calls = {call.id for record in records for call in record.own_calls}
+    calls = {call.id for record in records for call in record.calls}
     for record in records:
         if record.api_error or not (record.kind in cc.TURNS or record.queued):
             continue
         text = "\n".join(filter(None, (without_note(shown(text)) for text in record.texts())))
         if record.kind == "assistant":
             found.dialogue.extend([("assistant", text)] if text else [])
-        elif cc.prompt_of(record, calls.isdisjoint([result.call_id for result in record.own_results])):
+        elif cc.prompt_of(record, calls.isdisjoint([result.call_id for result in record.results])):
             found.dialogue.append(("user", text))
         elif text:
             found.harness[text] += 1
@@ -966,7 +966,7 @@ def without_note(text: str) -> str:
 def check_words(plan: Plan, source: Words, live: list[cc.Record]) -> int:
     """The same prompts and answers in the same order, and every other text of the two roles. Returns the number of prompts."""
     copied = [record for record in live if record.forked_from]
-    open_calls = len([record for record in plan.said if record.calls()])
+    open_calls = len([record for record in plan.said if record.calls])
     check(len(live) - len(copied) <= LEADING_ROWS + open_calls, f"it has {len(live) - len(copied)} rows that are not the source's")
     copy = words(copied, str)
     for one, other in zip_longest(source.dialogue, copy.dialogue, fillvalue=("", "")):
@@ -1001,12 +1001,12 @@ def check_calls(plan: Plan, source: Answers, live: list[cc.Record], limit: int) 
         result = source.results[at]
         most = 0 if result.record.uuid in plan.untouched else limit
         check(is_promised(result, texts, texts_of(copy[at]), most), f"the result of {result.call_id} is not the source's")
-    return sum(len(record.calls()) for record in live)
+    return sum(len(record.calls) for record in live)
 
 
 def answered_results(records: Sequence[cc.Record]) -> list[cc.Result]:
     """The results that a call waits for, by the call's id in the source, those of one id in the order of the file."""
-    waiting = Counter(base_id(call.id) for record in records if record.kind == "assistant" for call in record.calls())
+    waiting = Counter(base_id(call.id) for record in records if record.kind == "assistant" for call in record.calls)
     found: list[cc.Result] = []
     for result in results_of(records):
         name = base_id(result.call_id)
@@ -1031,7 +1031,7 @@ def is_promised(source: cc.Result, before: list[str], after: list[str], limit: i
 def texts_of(result: cc.Result) -> list[str]:
     """The texts of a result's block, read from its line, but for notes of pictures."""
     blocks = map(cc.mapping, cc.array(cc.mapping(result.record.fields().get("message")).get("content")))
-    for own, block in zip(result.record.results(), (block for block in blocks if block.get("type") == "tool_result")):
+    for own, block in zip(result.record.results, (block for block in blocks if block.get("type") == "tool_result")):
         if own is result:  # by its place: a row may hold two of one id
             content = block.get("content")
             texts = [cc.string(item.get("text")) for item in map(cc.mapping, cc.array(content)) if item.get("type") == "text"]

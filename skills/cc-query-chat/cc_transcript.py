@@ -466,8 +466,8 @@ class Record:
 
     logical_parent: Optional[str] = None
     known_blocks: Optional[tuple[Any, ...]] = ()  # None: not read yet
-    own_calls: Sequence[Call] = ()
-    own_results: Sequence[Result] = ()
+    calls: Sequence[Call] = ()
+    results: Sequence[Result] = ()
     meta = summary = local = api_error = queued = waited = False
     session = origin = message_id = model = denial = cwd = branch = entrypoint = subtype = forked_from = ""
     known_tokens: Optional[dict[str, Any]] = {}  # the same
@@ -545,9 +545,9 @@ class Record:
         self.known_blocks = tuple(blocks)
         kinds = [type(block) for block in blocks]
         if Call in kinds:
-            self.own_calls = [block for block in blocks if isinstance(block, Call)]
+            self.calls = [block for block in blocks if isinstance(block, Call)]
         if Result in kinds:
-            self.own_results = [block for block in blocks if isinstance(block, Result)]
+            self.results = [block for block in blocks if isinstance(block, Result)]
 
     def texts(self) -> list[str]:
         """The texts of its text blocks."""
@@ -559,14 +559,6 @@ class Record:
         while lines and (not lines[-1].strip() or re.match(SUMMARY_END, lines[-1])):
             lines.pop()
         return "\n".join(lines).strip()
-
-    def calls(self) -> Sequence[Call]:
-        """Its tool calls."""
-        return self.own_calls
-
-    def results(self) -> Sequence[Result]:
-        """Its tool results."""
-        return self.own_results
 
 
 def narrow(transcript: Transcript, offset: int, size: int, fields: dict[str, Any]) -> Record:
@@ -623,8 +615,8 @@ def narrow_user(record: Record, fields: dict[str, Any], message: dict[str, Any])
     record.denial = string(fields.get("toolDenialKind")) or ("user-rejected" if detail.startswith("User rejected") else "")
     if record.denial and mapping(fields.get("permissionDecision")).get("source") in ("config", "hook"):
         record.denial = "permission-rule"  # of what nobody was asked, client 2.1.332 says "user-rejected" as well, without a terminal
-    if len(record.own_results) == 1:
-        take_failure(record, record.own_results[0], detail, array(message.get("content")))
+    if len(record.results) == 1:
+        take_failure(record, record.results[0], detail, array(message.get("content")))
 
 
 def take_failure(record: Record, result: Result, detail: str, blocks: list[Any]) -> None:
@@ -754,7 +746,7 @@ def recognise(transcript: Transcript, offset: int, data: bytes) -> Optional[Reco
     record.message_id, record.model = answer.decode("utf-8", "replace"), intern_string((model or late_model or b"").decode("utf-8", "replace"))
     record.known_blocks = record.known_tokens = None
     if tool is not None:
-        record.known_blocks = record.own_calls = (Call(call.decode("utf-8", "replace"), tool.decode("utf-8", "replace"), record),)
+        record.known_blocks = record.calls = (Call(call.decode("utf-8", "replace"), tool.decode("utf-8", "replace"), record),)
     alone = data.find(NEXT_BLOCK, start, at) < 0
     return record if alone and data.find(b'"isApiErrorMessage":true', at) < 0 else None
 
@@ -789,7 +781,7 @@ def take_result(record: Record, data: bytes, start: int, end: int, call: Optiona
     detail = data.find(DETAIL, end) + len(DETAIL)
     if detail > end and data.startswith(b'"User rejected' if ending[1] else (b'"User rejected', b'"Error: '), detail):
         return False
-    record.known_blocks = record.own_results = (Result((ending[2] if call is None else call).decode("utf-8", "replace"), failed, record),)
+    record.known_blocks = record.results = (Result((ending[2] if call is None else call).decode("utf-8", "replace"), failed, record),)
     return True
 
 
@@ -1049,7 +1041,7 @@ def prompt_of(record: Record, loose: bool = False) -> Optional[Prompt]:
     in it, if any, answer no call: then words beside them are a prompt of their own."""
     if not (record.kind == "user" or record.queued) or record.sidechain or record.meta or record.summary or record.origin not in ("", "human"):
         return None
-    if record.own_results and not loose:
+    if record.results and not loose:
         return None
     parts = [strip_envelopes(text) for text in record.texts() if record.origin or not re.match(LATE_NOTICE, text)]
     text = "\n".join(part for part in parts if part.strip())
@@ -1395,7 +1387,7 @@ class Chain:
             if record.kind == "assistant":
                 rows.setdefault(record.message_id, []).append(record)
             elif record.kind == "user":
-                for result in record.own_results:
+                for result in record.results:
                     results.setdefault(result.call_id, []).append(record)
             if record.uuid not in on_path and record.parent:
                 beside.setdefault(record.parent, []).append(record)
@@ -1405,7 +1397,7 @@ class Chain:
                 found.setdefault(record.uuid, record)
             elif record.uuid not in found:
                 group = in_order(rows[record.message_id], on_path) if record.message_id else [record]
-                answers = [result for row in group for call in row.own_calls for result in results.get(call.id, ()) if result.uuid not in found]
+                answers = [result for row in group for call in row.calls for result in results.get(call.id, ()) if result.uuid not in found]
                 sent = [*group, *sorted(answers, key=attrgetter("line"))]
                 sent += [end for member in sent for end in loose_ends(member, beside)] if beside else []
                 for one in sent:
@@ -1479,14 +1471,14 @@ def read_conversation(transcript: Transcript) -> Conversation:
 def cut_into_exchanges(conversation: Conversation, live: set[str]) -> None:
     """Fill in the exchanges: a new one at each prompt, calls joined with their results by id."""
     records = conversation.happened
-    results = {result.call_id: result for record in records for result in record.own_results}
+    results = {result.call_id: result for record in records for result in record.results}
     loose = [record for record in conversation.transcript.loose if prompt_of(record)]
     opened: Optional[Exchange] = None
     for record in merged(records, loose) if loose else records:
         if record.kind == "assistant":
             opened = opened or open_exchange(conversation, None, Prompt("", "none"), record, live)
             add_answer(opened, record, results)
-        elif not record.own_results:
+        elif not record.results:
             if prompt := prompt_of(record):
                 opened = open_exchange(conversation, opened, prompt, record, live)
             else:
@@ -1507,8 +1499,8 @@ def add_answer(exchange: Exchange, record: Record, results: dict[str, Result]) -
         exchange.errors += record.api_error
         return
     exchange.answers.append(record)
-    if record.own_calls:
-        exchange.calls += [JoinedCall(call, record, results.get(call.id)) for call in record.own_calls]
+    if record.calls:
+        exchange.calls += [JoinedCall(call, record, results.get(call.id)) for call in record.calls]
     exchange.last = record
 
 
@@ -2083,7 +2075,7 @@ def read_card(path: str) -> Optional[Card]:
         any(record.entrypoint.startswith("sdk") for record in tail[-20:]),
         bool(head) and all(record.sidechain for record in (*head, *tail)),
         next((record.branch for record in reversed(tail) if record.branch), ""),
-        next((bool(record.forked_from) for record in reversed(turns) if not record.own_results), False),
+        next((bool(record.forked_from) for record in reversed(turns) if not record.results), False),
     )
 
 

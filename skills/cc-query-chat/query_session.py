@@ -721,7 +721,7 @@ class Reader:
     @cached_property
     def calls(self) -> dict[str, cc.Call]:
         """All calls by id."""
-        return {call.id: call for record in self.transcript.records if record.kind == "assistant" for call in record.calls()}
+        return {call.id: call for record in self.transcript.records if record.kind == "assistant" for call in record.calls}
 
     def state(self, record: cc.Record) -> str:
         """Where a record stands, one of STATES."""
@@ -754,7 +754,7 @@ class Reader:
             yield Item("user", text, "asked of the sub-agent")
         else:
             yield from self.harness_items(record, text)
-        for result in record.results():
+        for result in record.results:
             yield from self.output_item(record, result)
 
     def answer_items(self, record: cc.Record) -> Iterator[Item]:
@@ -765,7 +765,7 @@ class Reader:
         thought = "\n".join(block.text for block in record.blocks if isinstance(block, cc.Thinking))
         if thought.strip():
             yield Item("thinking", thought, part="thinking")
-        for call in record.calls():
+        for call in record.calls:
             if is_own_call(call):
                 continue
             texts, part = list(leaves(call.input)), f"call {call.id}"
@@ -821,7 +821,7 @@ class Reader:
     def call(self, record: cc.Record, identifier: str) -> Optional[cc.Call]:
         """The call with this id, mostly in the record's parent."""
         parent = self.look_up(record)
-        found = next((call for call in (parent.calls() if parent else ()) if call.id == identifier), None) or self.calls.get(identifier)
+        found = next((call for call in (parent.calls if parent else ()) if call.id == identifier), None) or self.calls.get(identifier)
         self.unsure |= found is None and self.start > 0
         return found
 
