@@ -310,7 +310,7 @@ class Pattern:
         """The match in a text as it was written, None where there is none; also where folding makes it longer: `Stra.e` is to find Straße."""
         folded = fold(text, self.sensitive)
         match = self.watch.run(self.find, folded)
-        if match or self.sensitive or len(folded) == len(text):
+        if match or self.sensitive or text.isascii():
             return match
         composed = fold(text, True)
         match = self.watch.run(self.find, composed) if len(composed) != len(folded) else None
@@ -415,12 +415,12 @@ def glob_part(part: str) -> str:
 
 # ----------------------------------------------------------------------------------------- raw lines, before any parsing
 
-SAFE_RUN = r"[!#$%()*+,\-.0-9:=?@\[\]^_a-z{|}~]+"  # these are spelled in JSON as they are, or by \u; not " \ / & < > ' and blanks
+SAFE_RUN = r"[!#$%()*+,\-.0-9=?@^_a-z{|}~]+"  # in JSON as they are, or by \u; not " \ / & < > ' blanks, nor [:], put around a block's kind
 FOLDED_TO_ASCII = "\xdf\u0130\u0131\u0149\u017f\u1e9a\u1e9e\u212a\ufb00\ufb01\ufb02\ufb03\ufb04\ufb05\ufb06"  # a test goes through all of Unicode
 OTHER_SPELLINGS = {  # of a letter, the codes of them; re takes a dotless i for an i where case is ignored
     letter: [ord(other) for other in FOLDED_TO_ASCII if letter in other.casefold().replace("\u0131", "i")] for letter in "afiklnst"
 }
-MADE_UP = "[image]"  # the one text in an item that its line does not hold
+MADE_UP = "image"  # the one word in an item that its line may not hold: it stands for a document, too
 SAVED = rb"tool-results[/\\]+([\w.-]+)"
 SAVED_BY = rb"([\w-]+)[/\\]+\Z"  # what stands before that: the session
 NAME_BYTES = 256  # a file's name has 255 at most
@@ -456,7 +456,7 @@ class Sieve:
             return True
         letter = next(filter(spellings_of, literal), "")  # the first of which all spellings are known
         if letter:
-            self.pieces.append(next(piece for piece in re.findall(r"[^\s\"\\/<>&']+", literal) if letter in piece))
+            self.pieces.append(next(piece for piece in re.findall(r"[^\s\"\\/<>&'\[\]:]+", literal) if letter in piece))
             self.codes.update(spellings_of(letter))
         return letter != ""
 
@@ -619,7 +619,7 @@ class Item(NamedTuple):
 
 
 SKIPPED_KEYS = frozenset(
-    ("base64", "data", "type", "status", "oldTodos", "toolStats", "usage", "toolsUsed", "resolvedModel", "persistedOutputPath", "outputFile")
+    ("base64", "data", "type", "status", "mode", "oldTodos", "toolStats", "usage", "toolsUsed", "resolvedModel", "persistedOutputPath", "outputFile")
 )
 IDENTIFIER_ENDS, IDENTIFIERS = ("Id", "_id", "Hash", "Type", "_type"), frozenset(("id", "sha", "kind"))
 OWN_COMMAND = (  # one of these scripts run, by python or as a command's first word; not one that is merely named
@@ -946,9 +946,13 @@ class Tally:
         """How many rows match."""
         return len(set(self.rows.values()))
 
-    def sessions_of(self, hit: Hit) -> list[str]:
-        """The sessions that hold this row, as they were found."""
-        return list(dict.fromkeys(key[2] for key, row in self.rows.items() if row == self.rows[hit.key]))
+    def holders(self) -> list[list[str]]:
+        """Of each of the best hits the sessions that hold its row, in one pass over all rows and in an order that no process changes."""
+        found: dict[int, set[str]] = {self.rows[hit.key]: set() for hit in self.hits}
+        for (_, _, session), row in self.rows.items():
+            if row in found:
+                found[row].add(session)
+        return [sorted(found[self.rows[hit.key]]) for hit in self.hits]
 
     def count(self, key: tuple[int, int, str]) -> None:
         """Count a row, unless it is known: the same text at the same time in another session is the same row."""
@@ -1296,9 +1300,9 @@ def that_fit(pieces: Iterable[str], room: int) -> Iterator[str]:
         yield piece
 
 
-def result(n: int, hit: Hit, search: Search, tally: Tally, report: Report) -> Callable[[int], str]:
+def result(n: int, hit: Hit, holders: list[str], search: Search, report: Report) -> Callable[[int], str]:
     """A hit as an element whose text is cut at the cap."""
-    also = [session for session in tally.sessions_of(hit) if session != hit.target.session]
+    also = [session for session in holders if session != hit.target.session]
     given = {
         "n": n,
         "type": hit.item.kind,
@@ -1377,7 +1381,7 @@ def lay_out_search(search: Search, tally: Tally) -> str:
         note = f"{named.note}; also fits: {'; '.join(named.others)}" if named.others else named.note
         body = report.element("target", {}, report.quote.line(note, 500))
     body += "" if tally.rows else no_hit(search, report)
-    results = [result(n, hit, search, tally, report) for n, hit in enumerate(tally.hits, 1)]
+    results = [result(n, hit, holders, search, report) for n, (hit, holders) in enumerate(zip(tally.hits, tally.holders()), 1)]
     shown = [""] * len(results)
     for _ in range(2):  # what says that not all fit has to fit as well
         room = report.room(given, body + next_steps(report, tally, len(shown)))
