@@ -639,6 +639,14 @@ def test_a_letter_that_folding_makes_longer_is_found_beside_one_that_it_makes_sh
     assert matches(ask("--file", path, "--regexp", "Stra.e")) == ["cafe\u0301 in der Straße"]
 
 
+@pytest.mark.parametrize(("truncate", "shown"), [("900", ["zircon", "opal"]), ("200", ["zircon"]), ("60", ["zircon"])])
+def test_a_snippet_too_short_for_all_words_shows_one_of_them(ask: Ask, tmp_path: Path, truncate: str, shown: list[str]) -> None:
+    """Not what stands between them."""
+    path = write(tmp_path / "s.jsonl", said(1, None, "begin " * 200 + "zircon " + "middle " * 60 + "opal" + " end" * 300))
+    (match,) = matches(ask("--file", path, "--truncate", truncate, "opal zircon"))
+    assert [word for word in ("zircon", "opal") if word in match] == shown
+
+
 @pytest.mark.parametrize("split", [False, True])
 def test_a_fork_with_new_ids_is_known_by_the_same_text_at_the_same_time(
     ask: Ask, orchard: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, split: bool

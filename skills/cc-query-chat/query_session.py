@@ -168,9 +168,10 @@ class Words:
         """What a result says of how well it matches."""
         return f"{match.distinct} of {len(self.words)} words, {match.hits} hits"
 
-    def middle(self, text: str, match: Match) -> int:
-        """Where the stretch to show has its middle."""
-        return unfold(text, self.place(fold(text, self.sensitive), match), self.sensitive)
+    def stretch(self, text: str, match: Match) -> tuple[int, int]:
+        """Where the stretch to show begins and ends."""
+        start, end = self.place(fold(text, self.sensitive), match)
+        return unfold(text, start, self.sensitive), unfold(text, end, self.sensitive)
 
     def places(self, word: str, folded: str, alone: bool) -> Iterator[tuple[int, int, str]]:
         """Where it stands, start and end; if `alone`, a short one only by itself. (A pattern for each word of a pasted text took seconds.)"""
@@ -182,11 +183,10 @@ class Words:
                 yield at, at + len(word), word
                 at = folded.find(word, at + len(word))
 
-    def place(self, folded: str, match: Match) -> int:
-        """The middle of the stretch with the most distinct words that a snippet can show, the first of equals. Of each word
-        MOST_HITS are looked at."""
+    def place(self, folded: str, match: Match) -> tuple[int, int]:
+        """The stretch with the most distinct words that a snippet can show, the first of equals. Of each word MOST_HITS are looked at."""
         shown = self.telling if match.telling else self.words
-        best, most = 0, 0
+        best, most = (0, 0), 0
         stretch: list[tuple[int, int, str]] = []
         for span in merge(*(itertools.islice(self.places(word, folded, match.telling > 0), MOST_HITS) for word in shown)):
             stretch.append(span)
@@ -194,7 +194,7 @@ class Words:
                 stretch.pop(0)
             distinct = len({word for _, _, word in stretch}) if len(stretch) > most else 0
             if distinct > most:
-                best, most = (stretch[0][0] + span[1]) // 2, distinct
+                best, most = (stretch[0][0], span[1]), distinct
             if most == len(shown):
                 break
         return best
@@ -335,9 +335,9 @@ class Pattern:
         """What a result says of how well it matches."""
         return f"{match.hits} hits"
 
-    def middle(self, text: str, match: Match) -> int:
-        """Where the stretch to show has its middle."""
-        return unfold(text, match.start, self.sensitive or match.spelled)
+    def stretch(self, text: str, match: Match) -> tuple[int, int]:
+        """Where the stretch to show begins and ends."""
+        return (unfold(text, match.start, self.sensitive or match.spelled),) * 2
 
 
 TO_FOLD = r"\\.|\[\^?\]?(?:\\.|[^\]])*\]|[^\x00-\x7f]"  # escapes and sets of a pattern, which stay as they are, and its own letters
@@ -1232,15 +1232,17 @@ def around(text: str, at: int, limit: int) -> tuple[int, int]:
 def snippet(hit: Hit, matcher: Words | Pattern, quote: cc.Quoter) -> Callable[[int], str]:
     """The text around a hit, masked before it is cut at the cap, in its own spelling, with what was left out on both sides."""
     text = hit.item.text
-    middle = matcher.middle(text, hit.match)
-    first, last = max(middle - WINDOW_CHARS, 0), min(middle + WINDOW_CHARS, len(text))
+    stretch = matcher.stretch(text, hit.match)
+    first, last = max(stretch[0] - WINDOW_CHARS, 0), min(stretch[1] + WINDOW_CHARS, len(text))
     plain = quote.plain(text[first:last])
-    at = min(len(quote.plain(text[first:middle])), len(plain))
+    begins, ends = (min(len(quote.plain(text[first:at])), len(plain)) for at in stretch)
 
     def within(limit: int) -> str:
         if last - first == len(text) and cc.utf16_length(plain) <= limit:
             return plain
-        start, end = around(plain, at, max(limit - 2 * len("[… 000,000,000 characters] "), SMALLEST_SNIPPET // 2))
+        room = max(limit - 2 * len("[… 000,000,000 characters] "), SMALLEST_SNIPPET // 2)
+        fits = cc.utf16_length(plain[begins:ends]) <= room  # if not, there may be no word in its middle
+        start, end = around(plain, (begins + ends) // 2 if fits else begins, room)
         before, after = first + start, len(text) - last + len(plain) - end
         return (f"[… {before:,} characters] " if before else "") + plain[start:end] + (f" [{after:,} characters …]" if after else "")
 
