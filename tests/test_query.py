@@ -201,7 +201,7 @@ def uuid_of(n: int) -> str:
     return f"00000000-0000-4000-8000-{n:012}"
 
 
-def said(n: int, parent: Optional[int], text: str) -> dict[str, Any]:
+def said(n: int, parent: Optional[int], text: Any) -> dict[str, Any]:
     return record(n, "user", parent, message={"role": "user", "content": text})
 
 
@@ -592,6 +592,21 @@ def test_of_many_copies_of_a_row_four_are_named_and_the_others_counted(ask: Ask,
     assert (result.get("also-in") or "").endswith("-000000000001 and 2 more") and len((result.get("also-in") or "").split()) == 7
 
 
+@pytest.mark.parametrize("split", [False, True])
+def test_the_sessions_that_hold_a_row_are_named_in_one_order(
+    ask: Ask, orchard: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, split: bool
+) -> None:
+    """The largest ones are searched by one process, the others by another one."""
+    for n, more in ((1, 0), (2, 90), (3, 10), (4, 50)):
+        rows = [said(at, 1, "padding") for at in range(10, 10 + more)]
+        orchard(f"{n}1111111-0000-4000-8000-000000000001", said(1, None, "zircon"), *rows)
+    if split and hasattr(os, "fork"):
+        monkeypatch.setattr(query, "SPLIT_BYTES", 10)
+        monkeypatch.setattr(query.cc, "can_split", lambda: True)
+    (result,) = ask("--project", "/home/ada/orchard", "zircon").iter("result")
+    assert [result.get("session"), *(result.get("also-in") or "").split()] == [f"{n}1111111-0000-4000-8000-000000000001" for n in (1, 2, 3, 4)]
+
+
 def test_of_a_row_that_a_fork_holds_cut_the_whole_text_is_shown(ask: Ask, config: Path) -> None:
     one, two = "11111111-0000-4000-8000-000000000001", "22222222-0000-4000-8000-000000000002"
     for session, output in ((one, "zircon [… cut]"), (two, "zircon, all of it")):
@@ -599,6 +614,37 @@ def test_of_a_row_that_a_fork_holds_cut_the_whole_text_is_shown(ask: Ask, config
         folder.mkdir(parents=True, exist_ok=True)
         write(folder / f"{session}.jsonl", said(1, None, "begin"), called(2, 1, "Bash", {"command": "cat x"}), answered(3, 2, output))
     assert matches(ask("--all-projects", "zircon")) == ["zircon, all of it"]
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("[image]", ["look\n[image]"]),
+        ("[image/png]", ["[image/png]"]),
+        ("[application/pdf]", ["[application/pdf]"]),
+        ("[tool_reference:", ["[tool_reference: Grep]"]),
+    ],
+)
+def test_what_stands_for_a_picture_or_another_block_is_found(ask: Ask, tmp_path: Path, words: str, found: list[str]) -> None:
+    picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
+    paper = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "AAAA"}}
+    rows = [said(1, None, [text("look"), picture])]
+    for n, block in ((2, picture), (4, paper), (6, {"type": "tool_reference", "tool_name": "Grep"})):
+        rows += [called(n, n - 1, "Read", {}), answered(n + 1, n, [block])]
+    assert matches(ask("--file", write(tmp_path / "s.jsonl", *rows), words)) == found
+
+
+def test_a_letter_that_folding_makes_longer_is_found_beside_one_that_it_makes_shorter(ask: Ask, tmp_path: Path) -> None:
+    path = write(tmp_path / "s.jsonl", said(1, None, "cafe\u0301 in der Straße"))
+    assert matches(ask("--file", path, "--regexp", "Stra.e")) == ["cafe\u0301 in der Straße"]
+
+
+@pytest.mark.parametrize(("truncate", "shown"), [("900", ["zircon", "opal"]), ("200", ["zircon"]), ("60", ["zircon"])])
+def test_a_snippet_too_short_for_all_words_shows_one_of_them(ask: Ask, tmp_path: Path, truncate: str, shown: list[str]) -> None:
+    """Not what stands between them."""
+    path = write(tmp_path / "s.jsonl", said(1, None, "begin " * 200 + "zircon " + "middle " * 60 + "opal" + " end" * 300))
+    (match,) = matches(ask("--file", path, "--truncate", truncate, "opal zircon"))
+    assert [word for word in ("zircon", "opal") if word in match] == shown
 
 
 @pytest.mark.parametrize("split", [False, True])

@@ -168,9 +168,10 @@ class Words:
         """What a result says of how well it matches."""
         return f"{match.distinct} of {len(self.words)} words, {match.hits} hits"
 
-    def middle(self, text: str, match: Match) -> int:
-        """Where the stretch to show has its middle."""
-        return unfold(text, self.place(fold(text, self.sensitive), match), self.sensitive)
+    def stretch(self, text: str, match: Match) -> tuple[int, int]:
+        """Where the stretch to show begins and ends."""
+        start, end = self.place(fold(text, self.sensitive), match)
+        return unfold(text, start, self.sensitive), unfold(text, end, self.sensitive)
 
     def places(self, word: str, folded: str, alone: bool) -> Iterator[tuple[int, int, str]]:
         """Where it stands, start and end; if `alone`, a short one only by itself. (A pattern for each word of a pasted text took seconds.)"""
@@ -182,11 +183,10 @@ class Words:
                 yield at, at + len(word), word
                 at = folded.find(word, at + len(word))
 
-    def place(self, folded: str, match: Match) -> int:
-        """The middle of the stretch with the most distinct words that a snippet can show, the first of equals. Of each word
-        MOST_HITS are looked at."""
+    def place(self, folded: str, match: Match) -> tuple[int, int]:
+        """The stretch with the most distinct words that a snippet can show, the first of equals. Of each word MOST_HITS are looked at."""
         shown = self.telling if match.telling else self.words
-        best, most = 0, 0
+        best, most = (0, 0), 0
         stretch: list[tuple[int, int, str]] = []
         for span in merge(*(itertools.islice(self.places(word, folded, match.telling > 0), MOST_HITS) for word in shown)):
             stretch.append(span)
@@ -194,7 +194,7 @@ class Words:
                 stretch.pop(0)
             distinct = len({word for _, _, word in stretch}) if len(stretch) > most else 0
             if distinct > most:
-                best, most = (stretch[0][0] + span[1]) // 2, distinct
+                best, most = (stretch[0][0], span[1]), distinct
             if most == len(shown):
                 break
         return best
@@ -310,7 +310,7 @@ class Pattern:
         """The match in a text as it was written, None where there is none; also where folding makes it longer: `Stra.e` is to find Straße."""
         folded = fold(text, self.sensitive)
         match = self.watch.run(self.find, folded)
-        if match or self.sensitive or len(folded) == len(text):
+        if match or self.sensitive or text.isascii():
             return match
         composed = fold(text, True)
         match = self.watch.run(self.find, composed) if len(composed) != len(folded) else None
@@ -335,9 +335,9 @@ class Pattern:
         """What a result says of how well it matches."""
         return f"{match.hits} hits"
 
-    def middle(self, text: str, match: Match) -> int:
-        """Where the stretch to show has its middle."""
-        return unfold(text, match.start, self.sensitive or match.spelled)
+    def stretch(self, text: str, match: Match) -> tuple[int, int]:
+        """Where the stretch to show begins and ends."""
+        return (unfold(text, match.start, self.sensitive or match.spelled),) * 2
 
 
 TO_FOLD = r"\\.|\[\^?\]?(?:\\.|[^\]])*\]|[^\x00-\x7f]"  # escapes and sets of a pattern, which stay as they are, and its own letters
@@ -415,12 +415,12 @@ def glob_part(part: str) -> str:
 
 # ----------------------------------------------------------------------------------------- raw lines, before any parsing
 
-SAFE_RUN = r"[!#$%()*+,\-.0-9:=?@\[\]^_a-z{|}~]+"  # these are spelled in JSON as they are, or by \u; not " \ / & < > ' and blanks
+SAFE_RUN = r"[!#$%()*+,\-.0-9=?@^_a-z{|}~]+"  # in JSON as they are, or by \u; not " \ / & < > ' blanks, nor [:], put around a block's kind
 FOLDED_TO_ASCII = "\xdf\u0130\u0131\u0149\u017f\u1e9a\u1e9e\u212a\ufb00\ufb01\ufb02\ufb03\ufb04\ufb05\ufb06"  # a test goes through all of Unicode
 OTHER_SPELLINGS = {  # of a letter, the codes of them; re takes a dotless i for an i where case is ignored
     letter: [ord(other) for other in FOLDED_TO_ASCII if letter in other.casefold().replace("\u0131", "i")] for letter in "afiklnst"
 }
-MADE_UP = "[image]"  # the one text in an item that its line does not hold
+MADE_UP = "image"  # the one word in an item that its line may not hold: it stands for a document, too
 SAVED = rb"tool-results[/\\]+([\w.-]+)"
 SAVED_BY = rb"([\w-]+)[/\\]+\Z"  # what stands before that: the session
 NAME_BYTES = 256  # a file's name has 255 at most
@@ -456,7 +456,7 @@ class Sieve:
             return True
         letter = next(filter(spellings_of, literal), "")  # the first of which all spellings are known
         if letter:
-            self.pieces.append(next(piece for piece in re.findall(r"[^\s\"\\/<>&']+", literal) if letter in piece))
+            self.pieces.append(next(piece for piece in re.findall(r"[^\s\"\\/<>&'\[\]:]+", literal) if letter in piece))
             self.codes.update(spellings_of(letter))
         return letter != ""
 
@@ -619,7 +619,7 @@ class Item(NamedTuple):
 
 
 SKIPPED_KEYS = frozenset(
-    ("base64", "data", "type", "status", "oldTodos", "toolStats", "usage", "toolsUsed", "resolvedModel", "persistedOutputPath", "outputFile")
+    ("base64", "data", "type", "status", "mode", "oldTodos", "toolStats", "usage", "toolsUsed", "resolvedModel", "persistedOutputPath", "outputFile")
 )
 IDENTIFIER_ENDS, IDENTIFIERS = ("Id", "_id", "Hash", "Type", "_type"), frozenset(("id", "sha", "kind"))
 OWN_COMMAND = (  # one of these scripts run, by python or as a command's first word; not one that is merely named
@@ -946,9 +946,13 @@ class Tally:
         """How many rows match."""
         return len(set(self.rows.values()))
 
-    def sessions_of(self, hit: Hit) -> list[str]:
-        """The sessions that hold this row, as they were found."""
-        return list(dict.fromkeys(key[2] for key, row in self.rows.items() if row == self.rows[hit.key]))
+    def holders(self) -> list[list[str]]:
+        """Of each of the best hits the sessions that hold its row, in one pass over all rows and in an order that no process changes."""
+        found: dict[int, set[str]] = {self.rows[hit.key]: set() for hit in self.hits}
+        for (_, _, session), row in self.rows.items():
+            if row in found:
+                found[row].add(session)
+        return [sorted(found[self.rows[hit.key]]) for hit in self.hits]
 
     def count(self, key: tuple[int, int, str]) -> None:
         """Count a row, unless it is known: the same text at the same time in another session is the same row."""
@@ -1228,15 +1232,17 @@ def around(text: str, at: int, limit: int) -> tuple[int, int]:
 def snippet(hit: Hit, matcher: Words | Pattern, quote: cc.Quoter) -> Callable[[int], str]:
     """The text around a hit, masked before it is cut at the cap, in its own spelling, with what was left out on both sides."""
     text = hit.item.text
-    middle = matcher.middle(text, hit.match)
-    first, last = max(middle - WINDOW_CHARS, 0), min(middle + WINDOW_CHARS, len(text))
+    stretch = matcher.stretch(text, hit.match)
+    first, last = max(stretch[0] - WINDOW_CHARS, 0), min(stretch[1] + WINDOW_CHARS, len(text))
     plain = quote.plain(text[first:last])
-    at = min(len(quote.plain(text[first:middle])), len(plain))
+    begins, ends = (min(len(quote.plain(text[first:at])), len(plain)) for at in stretch)
 
     def within(limit: int) -> str:
         if last - first == len(text) and cc.utf16_length(plain) <= limit:
             return plain
-        start, end = around(plain, at, max(limit - 2 * len("[… 000,000,000 characters] "), SMALLEST_SNIPPET // 2))
+        room = max(limit - 2 * len("[… 000,000,000 characters] "), SMALLEST_SNIPPET // 2)
+        fits = cc.utf16_length(plain[begins:ends]) <= room  # if not, there may be no word in its middle
+        start, end = around(plain, (begins + ends) // 2 if fits else begins, room)
         before, after = first + start, len(text) - last + len(plain) - end
         return (f"[… {before:,} characters] " if before else "") + plain[start:end] + (f" [{after:,} characters …]" if after else "")
 
@@ -1296,9 +1302,9 @@ def that_fit(pieces: Iterable[str], room: int) -> Iterator[str]:
         yield piece
 
 
-def result(n: int, hit: Hit, search: Search, tally: Tally, report: Report) -> Callable[[int], str]:
+def result(n: int, hit: Hit, holders: list[str], search: Search, report: Report) -> Callable[[int], str]:
     """A hit as an element whose text is cut at the cap."""
-    also = [session for session in tally.sessions_of(hit) if session != hit.target.session]
+    also = [session for session in holders if session != hit.target.session]
     given = {
         "n": n,
         "type": hit.item.kind,
@@ -1377,7 +1383,7 @@ def lay_out_search(search: Search, tally: Tally) -> str:
         note = f"{named.note}; also fits: {'; '.join(named.others)}" if named.others else named.note
         body = report.element("target", {}, report.quote.line(note, 500))
     body += "" if tally.rows else no_hit(search, report)
-    results = [result(n, hit, search, tally, report) for n, hit in enumerate(tally.hits, 1)]
+    results = [result(n, hit, holders, search, report) for n, (hit, holders) in enumerate(zip(tally.hits, tally.holders()), 1)]
     shown = [""] * len(results)
     for _ in range(2):  # what says that not all fit has to fit as well
         room = report.room(given, body + next_steps(report, tally, len(shown)))
