@@ -372,7 +372,7 @@ def test_unknown_title_is_one_line_and_no_request(refusing: Person, words: str) 
     "words, message",
     [
         ("--no-such-option", "unrecognized arguments: --no-such-option; see --help"),
-        ("--max-chars many", "--max-chars: invalid int value: 'many'"),
+        ("--max-chars many", "--max-chars: many is no whole number of 2000 or more"),
         ("00000000-0000-4000-8000-000000000000", "no such session: 00000000-0000-4000-8000-000000000000"),
         ("../x", "no such session: '../x'"),
         ("*", "no such session: '*'"),
