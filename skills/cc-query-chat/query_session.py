@@ -1094,16 +1094,20 @@ def match_records(reader: Reader, records: list[cc.Record], search: Search, tall
 
 
 def search_targets(search: Search) -> Tally:
-    """Search all transcripts, in two processes where that pays: the largest that make half of the bytes and the others, or each one in two."""
+    """Search all transcripts, in two processes where that pays: half of the bytes each, of large and small ones alike, or each one in two."""
     sizes = {target: size_of(target.path) for target in search.targets}
     total, visible = sum(sizes.values()), len(sizes) > 1 and sys.stderr is not None and sys.stderr.isatty()
     if len(sizes) < 2 or total < SPLIT_BYTES or not search.split:
         return search_in_turn(search.targets, search, visible)
     search.split = False
-    targets = sorted(sizes, key=sizes.__getitem__, reverse=True)
-    half = sum(before < total / 2 for before in itertools.accumulate(map(sizes.__getitem__, targets), initial=0))
-    with cc.second_process([lambda: search_in_turn(targets[half:], search, False)]) as answers:
-        tally = search_in_turn(targets[:half], search, visible)
+    own: list[Target] = []
+    others: list[Target] = []
+    ahead = 0  # bytes that are more in `own`
+    for target in sorted(sizes, key=sizes.__getitem__, reverse=True):
+        (own if ahead <= 0 else others).append(target)
+        ahead += sizes[target] if ahead <= 0 else -sizes[target]
+    with cc.second_process([lambda: search_in_turn(others, search, False)]) as answers:
+        tally = search_in_turn(own, search, visible)
         tally.merge(next(answers))
     return tally
 
