@@ -1043,10 +1043,7 @@ def search_in_two(target: Target, search: Search, tally: Tally, size: int) -> No
         dense = late is None or early is None
         return None if late is None or early is None else late | early
 
-    def match_on() -> Any:
-        return match_end(target, search, cut) if dense else None
-
-    with reading, writing, cc.second_process([test_on, match_on]) as answers:
+    with reading, writing, cc.second_process([test_on, lambda: match_end(target, search, cut) if dense else None]) as answers:
         tests = () if dense else scan(path, sieve, 0, middle)
         early, tested = next(((set(passing), tested) for tested, _, passing in tests if passing), (set(), middle))
         writing.write(tested.to_bytes(8, "big"))
@@ -1152,7 +1149,7 @@ def find_targets(options: argparse.Namespace) -> tuple[list[Target], Optional[cc
         options.subagents = options.subagents or target.agent != ""  # who names a sub-agent's transcript asks for it
         return [target, *agents], found
     directory = cc.project_directory(options.project)
-    barred = tuple(cc.session_id(name) for name in (*options.exclude, cc.own_session()) if name)
+    barred = cc.passed_over(options.exclude)
     trees: tuple[Optional[str], ...] = (None,) if options.all_projects else (directory, *cc.worktrees(directory))
     for tree in trees:
         folders = cc.project_folders(tree) if tree else cc.all_folders()
