@@ -63,3 +63,53 @@ def test_a_thousand_compactions_are_one_history(tmp_path: Path) -> None:
     assert [exchange.prompt.text for exchange in conversation.exchanges] == [f"prompt {at}" for at in range(times)]
     assert (conversation.compactions, len(conversation.live), len(conversation.earlier)) == (times - 1, 4, (times - 1) * 4 - 2)
     assert [exchange.live for exchange in conversation.exchanges] == [False] * (times - 1) + [True]
+
+
+def read_rows(path: Path, rows: list[tuple[str, dict[str, object]]]) -> cc.Conversation:
+    """The conversation of these rows, named "1 user 0" (number, kind, the parent's number) or "pin 2"; a minute lies between two."""
+    lines = []
+    for minute, (named, told) in enumerate(rows):
+        number, kind, parent = named.split() if not named.startswith("pin") else ("", "", "")
+        common = {"isSidechain": False, "uuid": f"u{number}", "timestamp": f"2026-05-01T10:{minute:02d}:00.000Z", "sessionId": "s"}
+        lines.append({"parentUuid": f"u{parent}" if parent != "0" else None, **common, "type": kind, **told} if number else {"type": "last-prompt", **told})
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    return cc.read_conversation(cc.read_transcript(str(path)))
+
+
+def spoken(number: int, kind: str = "user") -> dict[str, object]:
+    return {"message": {"role": kind, "id": f"m{number}", "content": [{"type": "text", "text": f"said {number}"}]}}
+
+
+TALK = [("1 user 0", spoken(1)), ("2 assistant 1", spoken(2, "assistant")), ("pin", {"leafUuid": "u2"})]
+TO_THE_BEGINNING = ("pin", {"leafUuid": None, "explicit": True})
+
+
+@pytest.mark.parametrize(("rows", "live", "abandoned"), [
+    ([TO_THE_BEGINNING, ("3 user 0", spoken(3)), ("4 assistant 3", spoken(4, "assistant"))], ["u3", "u4"], ["u1", "u2"]),
+    ([TO_THE_BEGINNING], [], ["u1", "u2"]),
+    ([("pin", {"leafUuid": None}), ("3 user 0", spoken(3))], ["u1", "u2"], ["u3"]),
+])
+def test_who_goes_back_to_before_the_first_prompt_leaves_all_behind(rows: list[tuple[str, dict[str, object]]], live: list[str], abandoned: list[str], tmp_path: Path) -> None:
+    """The client withdraws its note of the leaf then (2.1.332); the one before it was taken for another branch, and the old talk for the live one."""
+    conversation = read_rows(tmp_path / "s.jsonl", [*TALK, *rows])
+    assert [record.uuid for record in conversation.live] == live
+    assert [record.uuid for record in conversation.abandoned] == abandoned
+
+
+CALLING = {"message": {"role": "assistant", "id": "m2", "content": [{"type": "tool_use", "id": "t", "name": "Skill", "input": {}}]}}
+GIVEN = {"message": {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "ok"}]}}
+QUEUED = {"attachment": {"type": "queued_command", "prompt": "while you work", "commandMode": "prompt"}}
+META = {"isMeta": True, **spoken(9)}
+
+
+@pytest.mark.parametrize(("rows", "live"), [
+    pytest.param([("2 assistant 1", CALLING), ("3 user 2", GIVEN), ("4 user 3", META), ("5 attachment 4", QUEUED), ("6 assistant 3", spoken(6))], "1 2 3 4 5 6", id="a body of a skill under a result"),
+    pytest.param([("2 assistant 1", CALLING), ("3 user 2", GIVEN), ("4 user 3", META), ("5 attachment 4", QUEUED), ("6 assistant 4", spoken(6))], "1 2 3 4 5 6", id="under what is said aside"),
+    pytest.param([("2 assistant 1", CALLING), ("3 user 2", GIVEN), ("4 attachment 3", QUEUED), ("5 user 4", spoken(5)), ("6 assistant 3", spoken(6))], "1 2 3 6", id="a turn follows it"),
+    pytest.param([("2 assistant 1", spoken(2)), ("3 attachment 2", QUEUED), ("4 user 2", spoken(4)), ("5 assistant 4", spoken(5))], "1 2 4 5", id="under an answer without a call"),
+    pytest.param([("2 assistant 1", CALLING), ("3 user 2", GIVEN), ("4 user 3", spoken(4)), ("5 attachment 4", QUEUED), ("6 assistant 4", spoken(6))], "1 2 3 4 6", id="under a prompt"),
+])
+def test_what_is_said_aside_below_a_call_is_sent(rows: list[tuple[str, dict[str, object]]], live: str, tmp_path: Path) -> None:
+    """As client 2.1.332 sends it: below the answers that call, their results and what is said aside there, if it leads nowhere."""
+    conversation = read_rows(tmp_path / "s.jsonl", [("1 user 0", spoken(1)), *rows])
+    assert " ".join(record.uuid[1:] for record in conversation.live) == live

@@ -866,7 +866,8 @@ def received(jobs: Sequence[Callable[[], Given]], pipe: IO[bytes]) -> Iterator[G
 
 
 class Pin(NamedTuple):
-    """A last-prompt record: the leaf that the client noted, and how many chain records stand before it in the file."""
+    """A last-prompt record: the leaf that the client noted, empty where the person went back to before the first prompt (`explicit` with no
+    leaf), and how many chain records stand before it in the file."""
 
     leaf: str
     explicit: bool
@@ -932,8 +933,8 @@ class Transcript:
         kind = string(fields.get("type"))
         if kind in TITLE_KINDS:
             self.titles[kind] = string(fields.get(TITLE_KINDS[kind]))
-        elif kind == "last-prompt" and isinstance(fields.get("leafUuid"), str):
-            self.pin = Pin(fields["leafUuid"], fields.get("explicit") is True, len(self.records))
+        elif kind == "last-prompt" and (fields.get("leafUuid") or fields.get("explicit") is True):
+            self.pin = Pin(string(fields.get("leafUuid")), fields.get("explicit") is True, len(self.records))
         elif string(fields.get("uuid")) and (kind in CHAIN_KINDS or "parentUuid" in fields):
             record = narrow(self, offset, size, fields)
             if glued:
@@ -1128,7 +1129,6 @@ class Conversation:
         self.links = Links([])
 
 
-BRIDGE_SECONDS = 5  # the client bridges a missing parent to a record at most this much older (measured: 5 s yes, 6 s no)
 TURNS = frozenset(("user", "assistant"))  # records in which a person, a tool or the agent speaks
 
 
@@ -1182,7 +1182,6 @@ class Chain:
         self.boundaries = [boundary for boundary in links.boundaries if boundary.line < limit]
         self.boundary = self.boundaries[-1] if self.boundaries else None
         self.paths: dict[tuple[str, bool], list[Record]] = {}  # walks that were made
-        self.ordered: dict[int, tuple[list[Record], list[Record]]] = {}  # a path, kept, so that its id is its own, and what is sent along it
         preserved = self.preserved(self.boundary) if self.boundary else None
         self.cuts = preserved is not None
         self.kept, anchor = preserved or ([], "")
@@ -1193,7 +1192,6 @@ class Chain:
         if self.kept:
             self.moved = {record.uuid: self.kept[-1] for record in self.main if record.parent == anchor and anchor}
             self.moved.update(zip(self.kept, [anchor if anchor in self.by_uuid else "", *self.kept]))
-        self.times: list[tuple[float, int]] = []  # (seconds, place in main), made when a bridge is needed
 
     def known(self, uuid: str) -> Optional[Record]:
         """The record with this uuid, whatever a compaction took away, None where none stands before the limit."""
@@ -1230,7 +1228,8 @@ class Chain:
         return []
 
     def parent(self, record: Record) -> Optional[Record]:
-        """The parent record, None for a root; a missing one is bridged."""
+        """The parent record, None for a root. A missing one is bridged to the nearest earlier record of the session (the client does so within
+        5 s; our judgment is that what was said before any gap was said)."""
         uuid = self.moved.get(record.uuid, record.parent)
         if not uuid:
             return None if record.logical_parent is None or record in self.boundaries else self.by_uuid.get(record.logical_parent)
@@ -1239,20 +1238,6 @@ class Chain:
             return known
         if self.cuts and uuid in self.links.by_uuid:  # it was taken away
             return self.by_uuid[self.kept[-1]] if self.kept else None
-        return self.bridge(record)
-
-    def bridge(self, record: Record) -> Optional[Record]:
-        """Where a missing parent leads: to the latest record at most 5 s older, as in the client; where that gives up, to the nearest
-        earlier one of the session, whatever its age (our judgment): what was said before a gap was said."""
-        then = seconds(record.timestamp)
-        if then is None:
-            return self.before(record)
-        if not self.times:
-            self.times = sorted((when, at) for at, other in enumerate(self.main) if (when := seconds(other.timestamp)) is not None)
-        last = bisect.bisect_right(self.times, (then, len(self.main))) - 1
-        for when, at in self.times[max(last - 1, 0) : last + 1][::-1]:
-            if self.main[at] is not record and then - when <= BRIDGE_SECONDS:
-                return self.main[at]
         return self.before(record)
 
     def beside_progress(self, record: Record, progress: Record) -> Record:
@@ -1301,7 +1286,8 @@ class Chain:
         """The record that a resume continues from: the last line's with a turn at or above it, unless a pin names another branch (measured).
 
         A pin on another branch (beyond a gap is another, too) is taken exactly, once a compaction has kept records only where it ends that
-        branch; one on the leaf's own only if it is explicit and nothing was written after it, and so any such one. None where nothing was said.
+        branch; one on the leaf's own only if it is explicit and nothing was written after it, and so any such one. None where nothing was said,
+        or nothing since the person went back to the beginning.
         """
         candidates = (record for record in sorted(self.main, key=attrgetter("last_line"), reverse=True) if record.kind != "progress")
         path: list[Record] = []
@@ -1309,14 +1295,16 @@ class Chain:
         if last is not None and (end := self.end_of(last)) is not last:
             last, path = end, self.walk(end)
         pinned = self.by_uuid.get(pin.leaf) if pin else None
+        final = pin is not None and pin.explicit and last is not None and last.last_line < pin.after  # nothing was written after it
+        if pin and not pin.leaf and final:
+            return None
         if last is None or pin is None or pinned is None or pinned.kind == "progress":
             return last
         unbridged = next((at for at in range(len(path) - 1, 0, -1) if self.moved.get(path[at].uuid, path[at].parent) != path[at - 1].uuid), 0)
         unbroken = path[unbridged:] if unbridged else path
-        own = unbroken if pin.explicit else self.with_parallels(unbroken)
-        if any(record.uuid == pinned.uuid for record in own):
-            return pinned if pin.explicit and last.last_line < pin.after else last
-        if self.kept and not (pin.explicit and last.last_line < pin.after) and not self.ends_branch(pinned):
+        if pinned in unbroken or (not pin.explicit and pinned in self.with_parallels(unbroken)):
+            return pinned if final else last
+        if self.kept and not final and not self.ends_branch(pinned):
             return last
         return pinned if has_turn(self.walk(pinned)) else last
 
@@ -1325,7 +1313,7 @@ class Chain:
         children: dict[str, list[Record]] = {}
         for child in self.main:
             children.setdefault(child.parent or "", []).append(child)
-        return record.kind in TURNS and not below(record, children)[1]
+        return record.kind in TURNS and not any(has_turn(children.get(step.uuid, [])) for step in (record, *below(record, children)))
 
     def history(self, leaf: Record) -> list[Record]:
         """What led to `leaf`, across compactions, each record once, in the order it happened."""
@@ -1358,27 +1346,9 @@ class Chain:
         return latest
 
     def with_parallels(self, path: list[Record]) -> list[Record]:
-        """`path` and what hangs beside it, in the order the client sends it (measured): for each answer its rows, the results of its calls in
-        file order, then attachments that hang there and lead nowhere, such as queued prompts; at the end what hangs there up to the
-        next turn, which was left behind."""
-        known = self.ordered.get(id(path))
-        if known and known[0] is path:
-            return known[1]
-        sent = self.set_in_order(path)
-        if self.links.retractions:
-            sent = self.without_retracted(path, sent)
-        self.ordered[id(path)] = (path, sent)
-        return sent
-
-    def without_retracted(self, path: list[Record], sent: list[Record]) -> list[Record]:
-        """`sent` without what another model was asked to say anew, as the notes of that on the path tell (measured: by the first
-        24 characters of a uuid, and never a system record)."""
-        notes = [note for record in path if (note := self.links.retractions.get(record.uuid))]
-        gone = {string(uuid)[:24] for note in notes for uuid in array(note.fields().get("retractedMessageUuids"))}
-        return [record for record in sent if record.kind == "system" or record.uuid[:24] not in gone]
-
-    def set_in_order(self, path: list[Record]) -> list[Record]:
-        """The same without what a change of the model took back."""
+        """`path` and what hangs beside it, in the order the client sends it (measured), but for what a change of the model took back: for each
+        answer its rows and the results of its calls in file order, then what is said aside below these and leads nowhere, such as queued
+        prompts; at the end what hangs there up to the next turn, which was left behind."""
         on_path = {record.uuid: at for at, record in enumerate(path)}
         rows: dict[str, list[Record]] = {}
         results: dict[str, list[Record]] = {}
@@ -1392,39 +1362,59 @@ class Chain:
             if record.uuid not in on_path and record.parent:
                 beside.setdefault(record.parent, []).append(record)
         found: dict[str, Record] = {}
+        calls = False  # whether the answer before has any: what is said aside hangs below these alone
         for record in path:
-            if record.kind != "assistant":
-                found.setdefault(record.uuid, record)
-            elif record.uuid not in found:
-                group = in_order(rows[record.message_id], on_path) if record.message_id else [record]
-                answers = [result for row in group for call in row.calls for result in results.get(call.id, ()) if result.uuid not in found]
-                sent = [*group, *sorted(answers, key=attrgetter("line"))]
-                sent += [end for member in sent for end in loose_ends(member, beside)] if beside else []
-                for one in sent:
-                    found.setdefault(one.uuid, one)
-        found.update((record.uuid, record) for record in below(path[-1], beside)[0])
-        return list(found.values())
+            sent = [record]
+            if record.kind == "assistant" and record.uuid not in found:
+                sent = in_order(rows[record.message_id], on_path) if record.message_id else sent
+                calls = any(row.calls for row in sent)
+                answers = [result for row in sent for call in row.calls for result in results.get(call.id, ()) if result.uuid not in found]
+                sent += sorted(answers, key=attrgetter("line"))
+            elif not (record.results or is_aside(record)):
+                calls = calls and record.uuid in found
+            for one in sent:
+                found.setdefault(one.uuid, one)
+            if calls and beside:
+                for end in [end for one in sent for child in beside.get(one.uuid, ()) for end in said_aside(child, beside, found)]:
+                    found.setdefault(end.uuid, end)
+        found.update((record.uuid, record) for record in below(path[-1], beside))
+        sent = list(found.values())
+        return self.without_retracted(path, sent) if self.links.retractions else sent
+
+    def without_retracted(self, path: list[Record], sent: list[Record]) -> list[Record]:
+        """`sent` without what another model was asked to say anew, as the notes of that on the path tell (measured: by the first
+        24 characters of a uuid, and never a system record)."""
+        notes = [note for record in path if (note := self.links.retractions.get(record.uuid))]
+        gone = {string(uuid)[:24] for note in notes for uuid in array(note.fields().get("retractedMessageUuids"))}
+        return [record for record in sent if record.kind == "system" or record.uuid[:24] not in gone]
 
 
-def below(record: Record, children: dict[str, list[Record]]) -> tuple[list[Record], bool]:
-    """(what hangs below a record up to the next turns, nearest first; whether any turn follows)."""
-    found, seen, leads_on = [record], {record.uuid}, False
-    for step in found:
-        for child in children.get(step.uuid, ()):
-            leads_on = leads_on or child.kind in TURNS
-            if child.kind not in TURNS and child.uuid not in seen:
-                seen.add(child.uuid)
-                found.append(child)
-    return found[1:], leads_on
+def below(record: Record, children: dict[str, list[Record]]) -> list[Record]:
+    """What hangs below a record up to the next turns, nearest first."""
+    found = {record.uuid: record}
+    steps = [record]
+    for step in steps:
+        new = [child for child in children.get(step.uuid, ()) if child.kind not in TURNS and child.uuid not in found]
+        found.update((child.uuid, child) for child in new)
+        steps += new
+    return steps[1:]
 
 
-def loose_ends(record: Record, children: dict[str, list[Record]]) -> list[Record]:
-    """Of what hangs below a record, what no turn follows."""
-    found: list[Record] = []
-    for child in children.get(record.uuid, ()):
-        hanging, leads_on = below(child, children)
-        found += [child, *hanging] if child.kind not in TURNS and not leads_on else ()
-    return found
+def is_aside(record: Record) -> bool:
+    """Whether this only adds to what is said before: an attachment, a word of the system's, what the harness says in the person's role."""
+    return not (record.compaction or record.summary or record.results) and (record.kind not in TURNS or (record.meta and record.kind == "user"))
+
+
+def said_aside(record: Record, children: dict[str, list[Record]], found: Container[str]) -> list[Record]:
+    """A record and what hangs below it, one under the other, empty where they are not all said aside or it branches (measured)."""
+    chain: list[Record] = []
+    steps = [record]
+    while steps:
+        if len(steps) > 1 or not is_aside(steps[0]) or steps[0] in chain:
+            return []
+        chain += steps
+        steps = [child for child in children.get(steps[0].uuid, ()) if child.uuid not in found]
+    return chain
 
 
 def in_order(rows: list[Record], on_path: dict[str, int]) -> list[Record]:
@@ -1453,6 +1443,7 @@ def read_conversation(transcript: Transcript) -> Conversation:
     leaf = chain.leaf(transcript.pin)
     if leaf is None:
         conversation.commands = [command for command in map(local_command, chain.main) if command]
+        conversation.abandoned = chain.links.main
         return conversation
     path = chain.walk(leaf)
     conversation.live = chain.with_parallels(path)
