@@ -1025,3 +1025,10 @@ def test_an_edits_label_says_which_text_is_the_old_one(ask: Ask) -> None:
     assert [file.get("label") for file in exchange.iter("file")] == ["Edit (file_path, old_string, new_string)"] * 2
     (read,) = ask("--file", sample, "--type", "file", "--limit", "1", "cli.py", "--until", "2026-11-14T16:03").iter("result")
     assert read.findtext("label") == "Read"
+
+
+def test_what_was_said_before_the_person_went_back_to_the_beginning_is_abandoned(ask: Ask, tmp_path: Path) -> None:
+    row = {"parentUuid": None, "isSidechain": False, "type": "user", "message": {"role": "user", "content": "paint the heron"}, "uuid": "u1", "timestamp": "2026-05-01T10:00:00.000Z", "sessionId": "s"}
+    path = tmp_path / "s.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in (row, {"type": "last-prompt", "leafUuid": None, "explicit": True})), "utf-8")
+    assert hits(ask("--file", path, "heron")) == [("user", "abandoned", None)]

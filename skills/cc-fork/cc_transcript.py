@@ -1443,7 +1443,7 @@ def read_conversation(transcript: Transcript) -> Conversation:
     leaf = chain.leaf(transcript.pin)
     if leaf is None:
         conversation.commands = [command for command in map(local_command, chain.main) if command]
-        conversation.abandoned = chain.links.main
+        conversation.abandoned = chain.main if has_turn(chain.main) else []
         return conversation
     path = chain.walk(leaf)
     conversation.live = chain.with_parallels(path)

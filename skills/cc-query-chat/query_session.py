@@ -727,7 +727,7 @@ class Reader:
         """Where a record stands, one of STATES."""
         if record.sidechain or self.target.agent:
             return "subagent"
-        return self.states.get(record.uuid, "abandoned") if record.uuid and self.conversation.happened else "live"
+        return self.states.get(record.uuid, "abandoned") if record.uuid and (self.conversation.happened or self.conversation.abandoned) else "live"
 
     def records(self, offsets: Offsets, end: int = sys.maxsize) -> list[cc.Record]:
         """The records of the lines at these offsets, or of all before `end`, in file order."""
