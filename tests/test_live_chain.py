@@ -88,9 +88,12 @@ TO_THE_BEGINNING = ("pin", {"leafUuid": None, "explicit": True})
     ([TO_THE_BEGINNING, ("3 user 0", spoken(3)), ("4 assistant 3", spoken(4, "assistant"))], ["u3", "u4"], ["u1", "u2"]),
     ([TO_THE_BEGINNING], [], ["u1", "u2"]),
     ([("pin", {"leafUuid": None}), ("3 user 0", spoken(3))], ["u1", "u2"], ["u3"]),
+    ([("3 user 2", spoken(3)), ("pin", {"leafUuid": "u2", "explicit": True}), ("pin", {"leafUuid": "u2"})], ["u1", "u2"], ["u3"]),
+    ([("3 user 2", spoken(3)), ("pin", {"leafUuid": "u2", "explicit": True}), ("4 user 3", spoken(4)), ("pin", {"leafUuid": "u2"})], ["u1", "u2", "u3", "u4"], []),
 ])
-def test_who_goes_back_to_before_the_first_prompt_leaves_all_behind(rows: list[tuple[str, dict[str, object]]], live: list[str], abandoned: list[str], tmp_path: Path) -> None:
-    """The client withdraws its note of the leaf then (2.1.332); the one before it was taken for another branch, and the old talk for the live one."""
+def test_who_goes_back_leaves_behind_what_followed(rows: list[tuple[str, dict[str, object]]], live: list[str], abandoned: list[str], tmp_path: Path) -> None:
+    """To before the first prompt the client withdraws its note of the leaf (2.1.332); the one before it was taken for another branch, and the old
+    talk for the live one. Where it notes the same leaf once more, the person's choice holds."""
     conversation = read_rows(tmp_path / "s.jsonl", [*TALK, *rows])
     assert [record.uuid for record in conversation.live] == live
     assert [record.uuid for record in conversation.abandoned] == abandoned

@@ -67,7 +67,7 @@ OWN_FIELDS = frozenset(("parentUuid", "isSidechain", "session_id", "sessionKind"
 DATA_KEYS = ("data", "base64")  # of a picture
 KEPT_NAMES = ("type", "uuid", "parentUuid", "sessionId", "timestamp", "cwd")  # what the client finds a row by
 PLACE_FIELDS = ("userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch", "slug")  # the same on every row of a session
-NOTHING_KEPT = cc.Compaction(None, "", None)
+NOTHING_KEPT = cc.Compaction()
 REFERENCES = ("logicalParentUuid", "sourceToolAssistantUUID", "messageId", "leafUuid")
 
 Json = dict[str, Any]
@@ -166,11 +166,11 @@ def records_up_to(conversation: cc.Conversation, until: str, turns: dict[str, in
         return live_at(conversation, named, named.line + (named.compaction is None))  # without its summary it is no compaction
     last = max(turns.values(), default=0)
     prompts = {exchange.record.uuid for exchange in conversation.exchanges}  # what hangs below one came with it: its picture's name, its output
-    of_turn = (record for record in conversation.happened if turns[record.uuid] == int(until))
+    of_turn = [record for record in conversation.happened if turns[record.uuid] == int(until)]
     turn = [record for record in of_turn if is_turn(record) or record.uuid in prompts or record.parent in prompts]
     if not 1 <= int(until) <= last or not turn:
         raise cc.Refusal(f"there is no turn {until} to go back to in {conversation.transcript.path}: it has {last}, counted from 1")
-    return live_at(conversation, turn[-1], max(record.line for record in turn) + 1)
+    return live_at(conversation, turn[-1], max(record.line for record in of_turn[: of_turn.index(turn[-1]) + 1]) + 1)
 
 
 def live_at(conversation: cc.Conversation, leaf: cc.Record, limit: int) -> list[cc.Record]:

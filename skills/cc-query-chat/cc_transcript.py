@@ -336,10 +336,7 @@ class Thinking(NamedTuple):
 
 
 class Image(NamedTuple):
-    """A picture or document: its media type and the length of its data in bytes."""
-
-    media_type: str
-    size: int
+    """A picture or document."""
 
 
 class Call:
@@ -438,9 +435,9 @@ def media_type(block: dict[str, Any]) -> str:
 class Compaction(NamedTuple):
     """What a compact_boundary says it preserved: the uuids of preservedMessages and their anchor; preservedSegment's head, anchor and tail."""
 
-    kept: Optional[list[str]]
-    kept_anchor: str
-    segment: Optional[tuple[str, str, str]]
+    kept: Optional[list[str]] = None
+    kept_anchor: str = ""
+    segment: Optional[tuple[str, str, str]] = None
 
 
 class Usage(NamedTuple):
@@ -647,7 +644,7 @@ def narrow_block(record: Record, block: object) -> Any:
     if kind in ("thinking", "redacted_thinking"):
         return Thinking(string(fields.get("thinking")))
     if kind in ("image", "document"):
-        return Image(media_type(fields), len(string(mapping(fields.get("source")).get("data"))) * 3 // 4)
+        return Image()
     return None
 
 
@@ -706,13 +703,13 @@ def is_idle(data: bytes, start: int = 0, end: int = sys.maxsize) -> bool:
     short = end - start <= TAIL_BYTES
     if short and data.count(b"{", start, end) == 1:  # nothing can be glued to it
         return True
-    tail = data[max(start, end - TAIL_BYTES) : end]
+    tail = start if short else end - TAIL_BYTES
     for sign in SIDE_TAILS:
-        if sign in tail:
+        if data.rfind(sign, tail, end) >= 0:  # half as long as a search from the left
             return False
     if short:
         return True
-    if data.find(b'"parentUuid":', start, start + TAIL_BYTES) >= 0:
+    if data.rfind(b'"parentUuid":', start, start + TAIL_BYTES) >= 0:
         return False
     return kind.startswith(b"api-request") or data.find(b'}{"type":"', start, end) < 0  # requests are most of a file, and hold these
 
@@ -934,7 +931,8 @@ class Transcript:
         if kind in TITLE_KINDS:
             self.titles[kind] = string(fields.get(TITLE_KINDS[kind]))
         elif kind == "last-prompt" and (fields.get("leafUuid") or fields.get("explicit") is True):
-            self.pin = Pin(string(fields.get("leafUuid")), fields.get("explicit") is True, len(self.records))
+            leaf, after = string(fields.get("leafUuid")), len(self.records)
+            self.pin = Pin(leaf, fields.get("explicit") is True or self.pin == Pin(leaf, True, after), after)  # the same once more takes nothing back
         elif string(fields.get("uuid")) and (kind in CHAIN_KINDS or "parentUuid" in fields):
             record = narrow(self, offset, size, fields)
             if glued:
@@ -1139,13 +1137,13 @@ def has_turn(path: list[Record]) -> bool:
 
 def kept_prefix(boundary: Record) -> bool:
     """Whether a compaction kept what stands before it and took what follows: the anchor is the boundary itself."""
-    kept, anchor, segment = boundary.compaction or Compaction(None, "", None)
+    kept, anchor, segment = boundary.compaction or Compaction()
     return boundary.uuid in (anchor if kept is not None else "", segment[1] if segment else "")
 
 
 class Links:
-    """The main-chain records of a transcript by uuid, in file order. Of a uuid that stands there more than once the last copy counts,
-    links and content, in the place of the first (measured)."""
+    """The main-chain records of a transcript by uuid, in file order, without old hook progress. Of a uuid that stands there more than once
+    the last copy counts, links and content, in the place of the first (measured)."""
 
     def __init__(self, records: list[Record]) -> None:
         by_uuid = {record.uuid: record for record in records}  # in the order of the first copies
@@ -1155,10 +1153,15 @@ class Links:
                 first_line.setdefault(record.uuid, record.last_line)
             for uuid, record in by_uuid.items():
                 record.line = first_line[uuid]
-        self.main = [record for record in by_uuid.values() if not record.sidechain]
+        above: dict[Optional[str], Optional[str]] = {}  # old hook progress -> what it hangs below
+        for record in [record for record in records if record.kind == "progress"]:
+            above[record.uuid] = above.get(record.parent, record.parent)
+        self.below_progress = {record for record in records if record.parent in above} if above else set()
+        for record in self.below_progress:  # those rows are no links, as in the client
+            record.parent = above[record.parent]
+        self.main = [record for record in by_uuid.values() if not record.sidechain and record.kind != "progress"]
         self.lines = [record.line for record in self.main]
         self.by_uuid = {record.uuid: record for record in self.main}
-        self.repeated = [record for record in self.main if record.line < record.last_line] if len(by_uuid) < len(records) else []
         told = [record for record in self.main if record.subtype]
         self.boundaries = [record for record in told if record.compaction and self.has_summary(record)]
         self.retractions = {record.uuid: record for record in told if record.subtype == "model_refusal_fallback"}
@@ -1185,7 +1188,9 @@ class Chain:
         preserved = self.preserved(self.boundary) if self.boundary else None
         self.cuts = preserved is not None
         self.kept, anchor = preserved or ([], "")
-        self.main = self.staying(self.boundary) if self.boundary and self.cuts else links.between(0, limit)
+        since = self.boundary.line if self.boundary and self.cuts else 0
+        before = {record for record in map(links.by_uuid.__getitem__, self.kept) if record.line < since}
+        self.main = [*sorted(before, key=attrgetter("line")), *links.between(since, limit)]
         self.by_uuid = links.by_uuid if len(self.main) == len(links.main) else {record.uuid: record for record in self.main}
         self.lines = links.lines if len(self.main) == len(links.main) else [record.line for record in self.main]
         self.moved: dict[str, str] = {}  # uuid -> parent after the compaction, "" for a root
@@ -1201,7 +1206,7 @@ class Chain:
     def preserved(self, boundary: Record) -> Optional[tuple[list[str], str]]:
         """(uuids of what the last boundary kept, the anchor they are chained under), None where the client ignores its metadata as a
         whole, or where metadata was never written in this file: then the links alone decide."""
-        kept, anchor, segment = boundary.compaction or Compaction(None, "", None)
+        kept, anchor, segment = boundary.compaction or Compaction()
         if kept is not None:
             return (kept, anchor) if all(map(self.known, kept)) else None
         if segment is not None:
@@ -1210,12 +1215,6 @@ class Chain:
         told = (earlier.compaction for earlier in self.boundaries[:-1] if earlier.compaction)
         return ([], "") if any(compaction.kept is not None or compaction.segment for compaction in told) else None
 
-    def staying(self, boundary: Record) -> list[Record]:
-        """What was written since the last boundary (a copy, too) or kept by it, in file order."""
-        again = (record for record in self.links.repeated if boundary.last_line <= record.last_line and record.line < self.limit)
-        earlier = {record.line: record for record in (*map(self.links.by_uuid.__getitem__, self.kept), *again) if record.line < boundary.last_line}
-        return [*map(earlier.__getitem__, sorted(earlier)), *self.links.between(boundary.last_line, self.limit)]
-
     def segment(self, head: str, anchor: str, tail: str) -> list[str]:
         """Uuids from head to tail along the links as they stand in the file, empty where they do not lead there."""
         path: list[str] = []
@@ -1223,7 +1222,7 @@ class Chain:
         while step is not None and step.uuid not in path[-1:] and len(path) <= len(self.links.main):
             path.append(step.uuid)
             if step.uuid == head:
-                return path[::-1] if step.kind != "progress" else []
+                return path[::-1]
             step = self.known(step.parent or "")
         return []
 
@@ -1240,24 +1239,20 @@ class Chain:
             return self.by_uuid[self.kept[-1]] if self.kept else None
         return self.before(record)
 
-    def beside_progress(self, record: Record, progress: Record) -> Record:
-        """Where a link through old hook progress leads: to the newest earlier record below the call that the progress belongs to. Those
-        rows hang beside the call's result, and answers hang on both sides."""
-        call, seen = progress, {record.uuid}
-        while call.kind == "progress" and call.uuid not in seen and call.parent in self.by_uuid:
-            seen.add(call.uuid)
-            call = self.by_uuid[call.parent or ""]
-        nearest = self.before(record, skip="progress")
-        above = nearest
-        while above and above is not call and above.uuid not in seen and above.line > call.line:
-            seen.add(above.uuid)
-            above = self.by_uuid.get(above.parent or "")
-        return nearest if nearest and above is call else progress
+    def beside_progress(self, record: Record, above: Record) -> Record:
+        """Where what hung below old hook progress leads: to the newest earlier record below the call `above` that the progress belongs to.
+        Those rows hung beside the call's result, and answers on both sides."""
+        nearest = self.before(record)
+        step, seen = nearest, {record.uuid}
+        while step and step is not above and step.uuid not in seen and step.line > above.line:
+            seen.add(step.uuid)
+            step = self.by_uuid.get(step.parent or "")
+        return nearest if nearest and step is above else above
 
-    def before(self, record: Record, skip: str = "") -> Optional[Record]:
-        """The nearest main-chain record of the same session that stands before `record` in the file, not of kind `skip`."""
+    def before(self, record: Record) -> Optional[Record]:
+        """The nearest main-chain record of the same session that stands before `record` in the file."""
         earlier = (self.main[at] for at in range(bisect.bisect_left(self.lines, record.line) - 1, -1, -1))
-        return next((other for other in earlier if other.session == record.session and other.kind != skip), None)
+        return next((other for other in earlier if other.session == record.session), None)
 
     def walk(self, leaf: Record, lenient: bool = False) -> list[Record]:
         """From the root to `leaf`; in a cycle the file's order is the best there is. `lenient` also takes the answers that hang beside old
@@ -1274,7 +1269,7 @@ class Chain:
             seen.add(step.uuid)
             path.append(step)
             above = self.parent(step)
-            step = self.beside_progress(step, above) if lenient and above and above.kind == "progress" else above
+            step = self.beside_progress(step, above) if lenient and above and step in self.links.below_progress else above
         return self.paths.setdefault((leaf.uuid, lenient), path[::-1])
 
     def end_of(self, record: Record) -> Record:
@@ -1289,24 +1284,21 @@ class Chain:
         branch; one on the leaf's own only if it is explicit and nothing was written after it, and so any such one. None where nothing was said,
         or nothing since the person went back to the beginning.
         """
-        candidates = (record for record in sorted(self.main, key=attrgetter("last_line"), reverse=True) if record.kind != "progress")
-        path: list[Record] = []
-        last = next((record for record in candidates if has_turn(path := self.walk(record))), None)
-        if last is not None and (end := self.end_of(last)) is not last:
-            last, path = end, self.walk(end)
-        pinned = self.by_uuid.get(pin.leaf) if pin else None
-        final = pin is not None and pin.explicit and last is not None and last.last_line < pin.after  # nothing was written after it
-        if pin and not pin.leaf and final:
-            return None
-        if last is None or pin is None or pinned is None or pinned.kind == "progress":
-            return last
-        unbridged = next((at for at in range(len(path) - 1, 0, -1) if self.moved.get(path[at].uuid, path[at].parent) != path[at - 1].uuid), 0)
-        unbroken = path[unbridged:] if unbridged else path
-        if pinned in unbroken or (not pin.explicit and pinned in self.with_parallels(unbroken)):
+        candidates = sorted(self.main, key=attrgetter("last_line"), reverse=True)
+        last = next((record for record in candidates if has_turn(self.walk(record))), None)
+        if last is None or pin is None:
+            return last and self.end_of(last)
+        last = self.end_of(last)
+        final = pin.explicit and last.last_line < pin.after  # nothing was written after it
+        pinned = self.by_uuid.get(pin.leaf)
+        if pinned is None or not has_turn(self.walk(pinned)):
+            return None if final and not pin.leaf else last
+        path = self.walk(last)
+        start = next((at for at in range(len(path) - 1, 0, -1) if self.moved.get(path[at].uuid, path[at].parent) != path[at - 1].uuid), 0)
+        unbroken = path[start:] if start else path
+        if pinned in unbroken or (not pin.explicit and pinned in self.with_parallels(unbroken)) or (self.kept and not self.ends_branch(pinned)):
             return pinned if final else last
-        if self.kept and not final and not self.ends_branch(pinned):
-            return last
-        return pinned if has_turn(self.walk(pinned)) else last
+        return pinned
 
     def ends_branch(self, record: Record) -> bool:
         """Whether this is the last turn of its branch."""
@@ -1448,7 +1440,7 @@ def read_conversation(transcript: Transcript) -> Conversation:
     path = chain.walk(leaf)
     conversation.live = chain.with_parallels(path)
     live = {record.uuid for record in conversation.live}
-    plain = chain.boundary is None and not any(record.kind == "progress" for record in path)
+    plain = chain.boundary is None and not chain.links.below_progress
     happened = conversation.live if plain else chain.history(leaf)
     known = live if plain else {record.uuid for record in happened}
     conversation.happened = happened if plain else [*happened, *(record for record in conversation.live if record.uuid not in known)]
