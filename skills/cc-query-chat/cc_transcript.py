@@ -1359,8 +1359,8 @@ class Chain:
 
     def with_parallels(self, path: list[Record]) -> list[Record]:
         """`path` and what hangs beside it, in the order the client sends it (measured): for each answer its rows, the results of its calls in
-        file order, then attachments that hang there and lead nowhere, such as queued prompts; at the end what hangs there up to the
-        next turn, which was left behind."""
+        file order, then, if it has calls, attachments that hang there and lead nowhere, such as queued prompts; at the end what hangs
+        there up to the next turn, which was left behind."""
         known = self.ordered.get(id(path))
         if known and known[0] is path:
             return known[1]
@@ -1399,7 +1399,8 @@ class Chain:
                 group = in_order(rows[record.message_id], on_path) if record.message_id else [record]
                 answers = [result for row in group for call in row.calls for result in results.get(call.id, ()) if result.uuid not in found]
                 sent = [*group, *sorted(answers, key=attrgetter("line"))]
-                sent += [end for member in sent for end in loose_ends(member, beside)] if beside else []
+                if beside and any(row.calls for row in group):  # under an answer without calls it looks for nothing (measured)
+                    sent += [end for member in sent for end in loose_ends(member, beside)]
                 for one in sent:
                     found.setdefault(one.uuid, one)
         found.update((record.uuid, record) for record in below(path[-1], beside)[0])
