@@ -151,6 +151,15 @@ def test_of_two_calls_the_one_without_a_result_gets_the_clients_words(fork: Fork
 
 
 @pytest.mark.parametrize("way", [[], ["--exact"]])
+def test_an_open_call_in_a_row_of_its_own_goes_as_in_the_client(fork: Fork, place: Callable[..., Path], way: list[str]) -> None:
+    """Also where other calls of its answer have results (measured); it is counted as dropped, not as saved."""
+    copy = fork(place(rows_of(user("go"), agent(call("t1"), name="m1"), agent(call("t2", command="x" * 4_000), name="m1"), result("t1", "one"), agent(said("done")))), *way)
+    assert copy.results() == {"t1": "one"} and [block["id"] for block in copy.blocks("tool_use")] == ["t1"]
+    assert copy.report.find("context").get("tokens-saved") == "0"  # type: ignore[union-attr]
+    assert [(each.get("kind"), each.get("count")) for each in copy.report.iter("dropped")] == [("calls without a result", "1")]
+
+
+@pytest.mark.parametrize("way", [[], ["--exact"]])
 def test_a_result_without_a_call_goes(fork: Fork, place: Callable[..., Path], way: list[str]) -> None:
     copy = fork(place(case("53-*/head.jsonl")), *way)
     assert copy.texts() == [("assistant", "ok"), ("user", "go on"), ("assistant", "going")]

@@ -263,13 +263,16 @@ def laid_out(records: list[cc.Record], tally: Tally) -> Iterator[Union[Piece, Ma
 
 
 def answer_and_results(rows: list[cc.Record], calls: dict[str, list[Answered]], at_end: bool, tally: Tally) -> Iterator[Union[Piece, Made]]:
-    """The rows of one answer, then the results of their calls. Where none of its calls got one, they go; else, and at the end of the
-    session, the model is told what is missing in the client's words (measured). An answer that loses a call loses its thinking."""
-    answers = [answer for row in rows for answer in calls[row.uuid]]
-    given = {answer.result: answer.id for answer in answers if answer.result}
-    open_calls = [answer for answer in answers if not answer.result]
-    tells = at_end or len(open_calls) < len(answers)
-    told = [answer for answer in open_calls if tells and answer.call.id and "fork_session.py" not in answer.call.argument("command")]
+    """The rows of one answer, then the results of their calls. Calls of a row where none got one go; beside others of their row, and at the
+    end of the session, the model is told what is missing (both as the client does: measured). An answer that loses a call loses its thinking."""
+    given = {answer.result: answer.id for row in rows for answer in calls[row.uuid] if answer.result}
+    open_calls: list[Answered] = []
+    told: list[Answered] = []
+    for own in (calls[row.uuid] for row in rows):
+        missing = [answer for answer in own if not answer.result]
+        open_calls += missing
+        if at_end or len(missing) < len(own):
+            told += [answer for answer in missing if answer.call.id and "fork_session.py" not in answer.call.argument("command")]
     for row in rows:
         yield Piece(row, [answer.id if answer.result or answer in told else None for answer in calls[row.uuid]], len(told) == len(open_calls))
     results: list[Union[Piece, Made]] = []
@@ -484,6 +487,8 @@ class Copier:
         elif kind in ("tool_use", "tool_result"):
             fresh = next(ids, None) if kind == own else None
             if fresh is None:
+                if kind == "tool_use" and piece.record.uuid in self.plan.live:
+                    self.tally.before -= text_size(block)  # the client does not send it either
                 return None
             block = {**block, "id" if kind == "tool_use" else "tool_use_id": fresh}
         elif self.parts[piece.record.uuid] > 1:
