@@ -176,6 +176,12 @@ CRAFTED: dict[str, Callable[[Maker], None]] = {
     # a file that was copied on top of itself: what stood before the compaction stands behind it as well
     "kept: a call beside the links": made(Maker.compacted_between),
     "kept: the same, the file twice": made(Maker.compacted_between, Maker.again),
+    # what hangs beside the path and leads nowhere
+    "loose: queued beside an answer without calls": made(Maker.answered, step("queued", 3, 2), step("prompt", 4, 2), step("text", 5, 4)),
+    "loose: queued beside a result": made(Maker.called, step("queued", 4, 3), step("text", 5, 3)),
+    "loose: queued beside the text of an answer with a call": made(
+        step("prompt", 1, None), step("text", 2, 1, "m"), step("call", 3, 2), step("result", 4, 3), step("queued", 6, 2), step("text", 5, 4)
+    ),
 }
 
 

@@ -246,12 +246,11 @@ def answered_calls(records: list[cc.Record]) -> dict[str, list[Answered]]:
     return found
 
 
-def laid_out(records: list[cc.Record], tally: Tally) -> Iterator[Union[Piece, Made]]:
+def laid_out(records: list[cc.Record], last: Optional[cc.Record], tally: Tally) -> Iterator[Union[Piece, Made]]:
     """The carried records, each call's result in the rows right after its answer, and nothing else there. Of a row of results that no call
-    takes along only the words beside them are left."""
+    takes along only the words beside them are left. `last` is the row that was the last to say something."""
     calls = answered_calls(records)
     taken = {answer.result.record.uuid for answers in calls.values() for answer in answers if answer.result}
-    last = next((record for record in reversed(records) if record.kind == "assistant" or is_spoken(record)), None)
     for _, rows in groupby(records, key=lambda record: record.message_id or record.uuid):
         group = list(rows)
         if group[0].kind == "assistant":
@@ -263,13 +262,16 @@ def laid_out(records: list[cc.Record], tally: Tally) -> Iterator[Union[Piece, Ma
 
 
 def answer_and_results(rows: list[cc.Record], calls: dict[str, list[Answered]], at_end: bool, tally: Tally) -> Iterator[Union[Piece, Made]]:
-    """The rows of one answer, then the results of their calls. Where none of its calls got one, they go; else, and at the end of the
-    session, the model is told what is missing in the client's words (measured). An answer that loses a call loses its thinking."""
-    answers = [answer for row in rows for answer in calls[row.uuid]]
-    given = {answer.result: answer.id for answer in answers if answer.result}
-    open_calls = [answer for answer in answers if not answer.result]
-    tells = at_end or len(open_calls) < len(answers)
-    told = [answer for answer in open_calls if tells and answer.call.id and "fork_session.py" not in answer.call.argument("command")]
+    """The rows of one answer, then the results of their calls. Calls of a row where none got one go; beside others of their row, and at the
+    end of the session, the model is told what is missing (both as the client does: measured). An answer that loses a call loses its thinking."""
+    given = {answer.result: answer.id for row in rows for answer in calls[row.uuid] if answer.result}
+    open_calls: list[Answered] = []
+    told: list[Answered] = []
+    for own in (calls[row.uuid] for row in rows):
+        missing = [answer for answer in own if not answer.result]
+        open_calls += missing
+        if at_end or len(missing) < len(own):
+            told += [answer for answer in missing if answer.call.id and "fork_session.py" not in answer.call.argument("command")]
     for row in rows:
         yield Piece(row, [answer.id if answer.result or answer in told else None for answer in calls[row.uuid]], len(told) == len(open_calls))
     results: list[Union[Piece, Made]] = []
@@ -282,11 +284,6 @@ def answer_and_results(rows: list[cc.Record], calls: dict[str, list[Answered]], 
         results.insert(len(results) if at_end else 0, made)  # as the client does (measured)
     yield from results
     tally.drop("calls without a result", times=len(open_calls) - len(told))
-
-
-def is_spoken(record: cc.Record) -> bool:
-    """Whether a record puts words after a call: then a missing result is no longer the end of the session."""
-    return record.queued or (record.kind == "user" and not record.meta and any(isinstance(block, (cc.Text, cc.Image)) for block in record.blocks))
 
 
 # --------------------------------------------------------------------------------------------------------------- slimming
@@ -484,6 +481,8 @@ class Copier:
         elif kind in ("tool_use", "tool_result"):
             fresh = next(ids, None) if kind == own else None
             if fresh is None:
+                if kind == "tool_use" and piece.record.uuid in self.plan.live:
+                    self.tally.before -= text_size(block)  # the client does not send it either
                 return None
             block = {**block, "id" if kind == "tool_use" else "tool_use_id": fresh}
         elif self.parts[piece.record.uuid] > 1:
@@ -570,7 +569,8 @@ def fresh_uuid(*parts: str) -> str:
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{'89ab'[int(digits[16], 16) % 4]}{digits[17:20]}-{digits[20:32]}"
 
 
-encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode  # made once, not for every row
+# made once, not for every row; what comes from JSON has no circles
+encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False).encode
 
 
 def as_line(row: Json) -> bytes:
@@ -792,7 +792,8 @@ def make_plan(conversation: cc.Conversation, options: argparse.Namespace, source
     said = carried(records[start:], options.exact, tally)
     untouched = frozenset(record.uuid for record in said[0 if options.exact else start_of_last(said, options.keep_last) :])
     live = frozenset(record.uuid for record in conversation.live)
-    return Plan([*lead, *laid_out(said, tally)], said, untouched, live, turns)
+    last = next((record for record in reversed(records) if record.kind in cc.TURNS and not record.results), None)  # as the client sees it (measured)
+    return Plan([*lead, *laid_out(said, last, tally)], said, untouched, live, turns)
 
 
 def note_of(left_out: int, source: str, near: cc.Record) -> Made:
@@ -830,7 +831,9 @@ def prove(plan: Plan, options: argparse.Namespace, session: str, path: str, prog
     said, answered = words(plan.said, options.shown), answers_of(plan, options.shown)
     copy = read_strictly(path, session, progress)
     with copy.file:
-        rows, live = len(copy.records), cc.read_conversation(copy).live
+        rows, chain = len(copy.records), cc.Chain(cc.Links(copy.records), len(copy.records))  # of a conversation only what is sent
+        leaf = chain.leaf(copy.pin)
+        live = chain.with_parallels(chain.walk(leaf)) if leaf else []
         check(len(live) == rows, f"{rows} rows, but {len(live)} would be read on resume")
         check(live == copy.records, "rows would be sent in another order than they stand")
         prompts = check_words(plan, said, live)
