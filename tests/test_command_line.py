@@ -96,6 +96,16 @@ def test_with_values() -> None:
         assert cc.with_values(parser, words) == argv, words
 
 
+def test_an_options_value_may_be_two_hyphens(run_script: Run, session: Path) -> None:
+    with session.open("a") as file:
+        file.write('{"type":"custom-title","customTitle":"--","sessionId":"x"}\n')
+    assert title(parsed(run_script(COMPACT, "--title=--"))) == title(parsed(run_script(COMPACT, "--args-stdin", stdin=b"--title --\n"))) == "--"
+    for text, showing in (("--keyword --", "0"), ("--regexp -- --type user", "0"), ("--keyword=barn", "1")):
+        assert parsed(run_script(QUERY, "--args-stdin", stdin=text.encode())).get("showing") == showing
+    done = run_script(COMPACT, "--max-chars=--")
+    assert (done.returncode, done.stderr) == (2, b"compact_session.py: argument --max-chars: -- is no whole number of 2000 or more; see --help\n")
+
+
 def test_refused(run_script: Run, config: Path) -> None:
     done = run_script(COMPACT, "nothing like it")
     assert (done.returncode, done.stdout) == (1, b"")
@@ -286,6 +296,20 @@ def test_the_report_is_utf8_whatever_the_locale(run_script: Run, session: Path, 
     assert next(report.iter("user")).text == "paint the barn \U0001F33E na\u00efvely"
     done = run_script(COMPACT, "--title", "na\u00efve \U0001F33E", env={**env, "PYTHONUTF8": "1"})
     assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (1, b"", 1)
+
+
+@pytest.mark.parametrize("env", [{"LC_ALL": "C", "PYTHONUTF8": "0"}, {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}])
+def test_paths_and_words_are_utf8_whatever_the_locale(run_script: Run, config: Path, tmp_path: Path, env: dict[str, str]) -> None:
+    here = tmp_path.resolve() / "\u00e9t\u00e9 \U0001F33E"
+    here.mkdir()
+    path = config / "projects" / (cc.folder_name(str(tmp_path.resolve())) + "--t----") / f"{ID}.jsonl"
+    path.parent.mkdir(parents=True)
+    record = {"parentUuid": None, "type": "user", "message": {"role": "user", "content": "die Gr\u00f6\u00dfe pr\u00fcfen"}, "uuid": "u0", "cwd": str(here),
+              "timestamp": "2026-05-01T10:00:00.000Z", "sessionId": ID}
+    path.write_text(json.dumps(record) + "\n")
+    assert title(parsed(run_script(COMPACT, cwd=here, env=env))) == "die Gr\u00f6\u00dfe pr\u00fcfen"
+    assert title(parsed(run_script(COMPACT, "GR\u00d6SSE", env=env, flags=("-I",)))) == "die Gr\u00f6\u00dfe pr\u00fcfen"
+    assert parsed(run_script(QUERY, "gr\u00f6\u00dfe", cwd=here, env=env)).get("matched") == "1"
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)

@@ -364,7 +364,9 @@ def test_own_session_without_a_file(config: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "12cccccc-0000-4000-8000-000000000009")
     assert number_of(find()) == "2"
     assert find().note == "the latest session of this project; the own session has no file yet"
-    assert refusal("this").startswith(f"no such session: 12cccccc-0000-4000-8000-000000000009 (looked in 1 folders of {projects})")
+    assert refusal("this").startswith(
+        f"no such session: 12cccccc-0000-4000-8000-000000000009 (looked in 1 folders of {projects}); "
+        "it is this very session, which holds nothing yet: give --latest for the one before; nearest: 12aaaaaa-")
     (projects / "-elsewhere").mkdir()
     (projects / "-elsewhere/12cccccc-0000-4000-8000-000000000009.jsonl").write_text("{}\n")  # as with --project OTHER
     assert find().note == "the latest session of this project"

@@ -446,6 +446,12 @@ def test_a_phrase_crosses_lines_and_any_blank(ask: Ask, tmp_path: Path) -> None:
     assert hits(ask("--file", path, '"retry policy"')) == [("user", "live", "1")]
 
 
+def test_of_several_words_those_in_quotes_keep_their_marks(ask: Ask, tmp_path: Path) -> None:
+    path = write(tmp_path / "s.jsonl", said(1, None, "TODO: plums"), replied(2, 1, text("the TODO list")))
+    assert hits(ask("--file", path, '"TODO:" pears')) == [("user", "live", "1")]
+    assert len(hits(ask("--file", path, "TODO: pears?"))) == 2
+
+
 def test_hits_are_ranked_by_words_then_hits_then_time(ask: Ask, tmp_path: Path) -> None:
     rows = ["alpha alpha alpha", "alpha beta", "alpha", "alpha beta beta", "alpha"]
     made = [said(1, None, "begin"), *(replied(n + 2, n + 1, text(words)) for n, words in enumerate(rows))]
@@ -711,7 +717,10 @@ def test_no_hit_says_what_was_searched_and_what_comes_close(ask: Ask, orchard: C
     assert (report.get("sessions"), report.get("bytes"), report.get("matched")) == ("1", str(path.stat().st_size), "0")
     (none,) = report.iter("no-hit")
     assert "zirkon" in (none.get("close-words") or "").split(", ")
-    assert all(option in (none.text or "") for option in ("--all-projects", "--subagents", "--history", "--type thinking"))
+    assert none.text == (
+        "Nothing found. Not searched: other projects (--all-projects), sub-agents (--subagents), the prompt history (--history), thinking (--type thinking).")
+    named = ask("--file", path, "--subagents", "--history", "zircon").findtext("no-hit")
+    assert named == "Nothing found. Not searched: the project's other sessions (name none), thinking (--type thinking)."
 
 
 @pytest.mark.parametrize(("typed", "told"), [

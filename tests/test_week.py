@@ -101,6 +101,14 @@ def test_of_a_damaged_file_it_is_said_how_much_is_damaged(run_script: Run, tmp_p
     done = run_script(COMPACT, "--file", "spoilt.jsonl")
     assert done.stderr.decode() == (
         "compact_session.py: no conversation in this session (spoilt.jsonl, in which 2 lines cannot be read); name another one by id or title\n")
+    assert run_script(FORK, "--file", "spoilt.jsonl").stderr.decode() == (
+        "fork_session.py: no conversation to copy in spoilt.jsonl, in which 2 lines cannot be read; name another session, or give --latest\n")
+
+
+def test_a_copy_tells_how_many_lines_of_its_source_are_damaged(config: Path, run_script: Run) -> None:
+    talk(config, A, extra="nonsense\n")
+    talk(config, B)
+    assert [forked(run_script, name).find("file-size").get("damaged-lines") for name in (A, B)] == ["1", None]  # type: ignore[union-attr]
 
 
 # ------------------------------------------------------------------------------------------------------------------ forks

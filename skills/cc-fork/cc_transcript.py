@@ -892,6 +892,11 @@ class Transcript:
         records, self.records = self.records, []
         return records
 
+    def described(self) -> str:
+        """Its path, and how many of its lines cannot be read: for a refusal."""
+        spoilt = f", in which {self.damaged} line{'s' * (self.damaged > 1)} cannot be read" if self.damaged else ""
+        return self.path + spoilt
+
     def read(self, offset: int, size: int) -> bytes:
         """Bytes of one line, fewer where the file has shrunk."""
         try:
@@ -1868,6 +1873,10 @@ class Parser(argparse.ArgumentParser):
         write_complaint(f"{self.prog}: {clean(message)}; see --help{hint}\n")
         sys.exit(2)
 
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        """An option's value, also where it is --, which argparse takes away before Python 3.13, and leaves a list."""
+        return self._get_value(action, "--") if action.option_strings and arg_strings == ["--"] else super()._get_values(action, arg_strings)
+
     def _print_message(self, message: str, file: Optional[Any] = None) -> None:
         """Print the help or the version (argparse knows no other way in) as a report is, with the same end where that fails."""
         if status := write_report(self.prog, message):
@@ -1893,7 +1902,8 @@ def build_base_parser(
     home = os.path.expanduser  # no shell does it behind a slash command or in --project=~/x
     which.add_argument("--file", metavar="PATH", type=home, help="this transcript file")
     which.add_argument("--latest", action="store_true", help="the latest session of the project (the one just cleared comes first)")
-    which.add_argument("--exclude", metavar="ID", action="append", default=[], help="never take this session as the latest; can be repeated")
+    excluded = f"{'never take this session as the latest' if words is REFERENCE else 'leave this session out'}; can be repeated"
+    which.add_argument("--exclude", metavar="ID", action="append", default=[], help=excluded)
     which.add_argument("--project", metavar="DIR", default="", type=home, help="the project's directory (default: the current one)")
     which.add_argument("--all-projects", action="store_true", help="look in all projects")
     how = parser.add_argument_group("how it is printed")
@@ -1991,6 +2001,8 @@ def split_arguments(parser: Parser, text: str) -> list[str]:
 
 def serve(parser: Parser, job: Callable[[argparse.Namespace], str], argv: Optional[list[str]]) -> int:
     """Run a skill's job and print its report. Returns the exit status: 0 done, 1 refused or interrupted, in one line."""
+    if argv is None and sys.getfilesystemencoding() != "utf-8":  # names and words are UTF-8 to the client, whatever the locale
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.argv])
     try:
         options = parse_arguments(parser, sys.argv[1:] if argv is None else argv)
         return write_report(parser.prog, job(options), options.done)
@@ -2358,7 +2370,9 @@ def find_id(identifier: str, directory: str = "") -> Found:
         return found
     looked = f"looked in {len(all_folders())} folders of {', '.join(projects_roots())}"
     hint = describe_nearest(directory)
-    if any(entry.session == identifier for entry in prompt_history()):
+    if identifier == own_session():
+        hint = "; it is this very session, which holds nothing yet: give --latest for the one before" + hint
+    elif any(entry.session == identifier for entry in prompt_history()):
         hint = "; its transcript is gone, but a search with --history finds what was typed in it"
     raise Refusal(f"no such session: {identifier} ({looked}){hint}")
 
