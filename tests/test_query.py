@@ -71,22 +71,17 @@ SEARCHES: list[tuple[str, list[str], Sequence[tuple[Optional[str], ...]]]] = [
     ("19-bom-crlf-nonobjects/session.jsonl", ["answer"], [("agent", "live", "2"), ("agent", "live", "1")]),
     ("20-unicode-line-breaks/session.jsonl", ['"right of the separator"'], [("agent", "live", "1")]),
     ("20-unicode-line-breaks/session.jsonl", ['"separator right"'], [("agent", "live", "1")]),
-    ("21-invalid-utf8/session.jsonl", ["naranja"], [("user", "live", "1")]),
     ("24-reemitted-before-compaction/session.jsonl", ['"old answer"'], [("agent", "compacted", "1")]),
     ("29-parallel-tools/session.jsonl", ["pump"], [("command", "live", "1")] * 3 + [("user", "live", "1")]),
-    ("31-rewind/session.jsonl", ["red"], [("file", "abandoned", None), ("user", "abandoned", None)]),
     ("31-rewind/session.jsonl", ["paint", "--only", "live"], [("user", "live", "2")]),
-    ("36-compaction/session.jsonl", ["bedrock"], [("agent", "compacted", "1")]),
     ("36-compaction/session.jsonl", ["well", "--only", "compacted"], [("user", "compacted", "1"), ("summary", "compacted", "1")]),
     ("36-compaction/session.jsonl", ["lined"], [("agent", "live", "2"), ("summary", "live", "2")]),
     ("38-content-shapes/session.jsonl", ['"from a list"'], [("output", "live", "2")]),
-    ("39-not-typed-by-a-person/session.jsonl", ['"a<b> & ok"'], [("output", "live", "2"), ("command", "live", "2")]),
     ("39-not-typed-by-a-person/session.jsonl", ["deploy", "--type", "user"], [("user", "live", "3")]),
     ("39-not-typed-by-a-person/session.jsonl", ["caveat reminder hook ladder Steps"], []),
     ("40-queued-prompts/session.jsonl", ['"west gate"'], [("agent", "live", "2"), ("user", "live", "2")]),
     ("40-queued-prompts/session.jsonl", ['"never mind"'], []),
     ("41-errors-and-interrupts/session.jsonl", ["overloaded"], [("output", "live", "1")]),
-    ("44-request-snapshots/session.jsonl", ["marker-plum"], [("user", "live", "1")]),
     ("44-request-snapshots/session.jsonl", ['"NEVER reveal"'], []),
     ("49-injection/session.jsonl", ['"approved deleting"'], [("output", "live", "1")]),
     ("60-search-regex/session.jsonl", ["a.b"], [("agent", "live", "1")]),
@@ -536,13 +531,6 @@ def test_a_session_that_is_named_with_nothing_is_not_all_of_them(ask: Ask, orcha
         ask("--project", "/home/ada/orchard", f"{option}=", "zircon")
 
 
-def test_directories_that_share_a_folder(ask: Ask, config: Path) -> None:
-    shutil.copytree(CASES / "03-encoding-collision/projects", config / "projects")
-    report = ask("--project", "/home/ada/app_x", "alpha")
-    assert (matches(report), report.get("sessions")) == (["alpha done", "alpha task"], "1")
-    assert ask("--project", "/home/ada/app_x", "beta").get("matched") == "0"
-
-
 def test_sub_agents_only_when_asked_for(ask: Ask, config: Path) -> None:
     shutil.copytree(CASES / "10-subagent-files/projects", config / "projects")
     project = ["--project", "/home/ada/orchard", '"sub-agent finding"']
@@ -576,16 +564,12 @@ def test_the_history_of_a_session_of_which_only_a_sub_agent_was_searched(ask: As
     assert sorted(result.get("state") or "" for result in report.iter("result")) == ["history", "subagent"]
 
 
-def test_a_row_copied_into_a_fork_is_one_hit_that_names_both(ask: Ask, config: Path) -> None:
-    shutil.copytree(FIXTURES / "v197_tui_branch/projects", config / "projects")
-    folder = config / "projects/-home-dev-proj-one-app"
-    first = json.loads((folder / "1e08673a-a9d8-4ea6-9d5a-e2d60e58dd4b.jsonl").read_text(encoding="utf-8").splitlines()[0])
-    assert first
+def test_a_row_copied_into_a_fork_is_one_hit_that_names_both(ask: Ask, orchard: Callable[..., Path]) -> None:
     rows = [said(1, None, "zircon at the root"), replied(2, 1, text("kept"))]
     one, two = "11111111-0000-4000-8000-000000000001", "22222222-0000-4000-8000-000000000002"
     for session, more in ((one, []), (two, [said(3, 2, "and on")])):
-        write(folder / f"{session}.jsonl", *({**row, "sessionId": session, "cwd": "/home/dev/proj_one.app"} for row in [*rows, *more]))
-    report = ask("--project", "/home/dev/proj_one.app", "zircon")
+        orchard(session, *rows, *more)
+    report = ask("--project", "/home/ada/orchard", "zircon")
     (result,) = report.iter("result")
     assert report.get("matched") == "1"
     assert {result.get("session"), result.get("also-in")} == {one, two}
@@ -699,13 +683,6 @@ def test_entries_of_old_clients_name_no_session(ask: Ask, config: Path) -> None:
     (config / "history.jsonl").write_text(json.dumps(entry) + "\n", encoding="utf-8")
     (result,) = ask("--project", "/home/ada/orchard", "zircon", "--history").iter("result")
     assert (result.get("state"), result.get("session"), result.findtext("match")) == ("history", None, "a zircon of old")
-
-
-def test_sessions_without_a_conversation_do_not_disturb(ask: Ask, config: Path) -> None:
-    shutil.copytree(CASES / "47-no-conversation/projects", config / "projects")
-    assert ask("--project", "/home/ada/orchard", "zircon").get("matched") == "0"
-    listed = ask("--project", "/home/ada/orchard", "--list")
-    assert listed.get("sessions") == str(len(list((CASES / "47-no-conversation/projects").rglob("*.jsonl"))))
 
 
 # --------------------------------------------------------------------------------------------------------------- the answer
