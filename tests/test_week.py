@@ -82,8 +82,8 @@ def test_where_all_sessions_are_open_elsewhere_they_are_named(config: Path, monk
     live_client(config, A, os.getpid())
     monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", B)
     assert refusal() == (
-        "no session with a conversation that is not open in a client now in /home/ada/orchard "
-        f"(looked in {config}/projects/-home-ada-orchard; elsewhere with --project DIR or --all-projects); "
+        "no other session with a conversation that is not open in a client now in /home/ada/orchard "
+        f"(looked in {config}/projects/-home-ada-orchard; elsewhere with --project DIR or --all-projects); to go on with this one, /clear it first; "
         f'nearest: {A} "hello" 2026-05-01 10:01')
 
 

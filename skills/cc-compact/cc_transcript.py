@@ -2282,7 +2282,8 @@ def nothing_here(directory: str, everywhere: bool, excluded: set[str], all_open:
     where = "any project" if everywhere else directory
     looked = ", ".join(projects_roots() if everywhere else project_folders(directory)[:3])
     more = "" if everywhere else "; elsewhere with --project DIR or --all-projects"
-    return f"no session {which} in {where} (looked in {looked}{more}){describe_nearest(directory, (), excluded)}"
+    other, hint = ("other ", "; to go on with this one, /clear it first") if own_session() else ("", "")
+    return f"no {other}session {which} in {where} (looked in {looked}{more}){hint}{describe_nearest(directory, (), excluded)}"
 
 
 def describe_nearest(directory: str, paths: Sequence[str] = (), excluded: Iterable[str] = ()) -> str:
@@ -2298,7 +2299,7 @@ def describe_nearest(directory: str, paths: Sequence[str] = (), excluded: Iterab
     said = f"; not permitted to read {closed[0]}: check the permissions" if closed else ""
     if cards:
         said += "; nearest: " + ", ".join(described(card) + ("" if belongs(card, directory) else f" in {card.home}") for card in cards)
-    return said or "; is CLAUDE_CONFIG_DIR the client's? A file is named with --file PATH"
+    return said or ("" if own_session() else "; is CLAUDE_CONFIG_DIR the client's? A file is named with --file PATH")
 
 
 def found_session(path: str, others: list[Card], note: str) -> Found:
@@ -2338,15 +2339,15 @@ def find_session(arguments: argparse.Namespace, default: str = "latest") -> Foun
 def find_reference(reference: str, directory: str, everywhere: bool) -> Found:
     """What free words name: tried as a path, an id, text with an id in it, `this`, a prefix, a title, in this order."""
     path = os.path.expanduser(reference)
-    if os.sep in reference and os.path.isdir(path):
-        advice = f"give the path of a .jsonl file in it, or --project {reference} for its latest session"
-        raise Refusal(f"{reference} is a directory, not a transcript; {advice}")
     if not re.search(r"\w", reference):
         raise Refusal(f"no such session: '{reference}' is no name; give a title, an id, a prefix of 4 or more, or a path")
     if reference.endswith(".jsonl") and (os.sep in reference or os.path.isfile(reference)):
         return found_file(path)
     if identifier := re.search(UUID, reference):
         return find_id(identifier[0].lower(), directory)
+    if os.sep in reference and os.path.isdir(path):
+        advice = f"give the path of a .jsonl file in it, or --project {reference} for its latest session"
+        raise Refusal(f"{reference} is a directory, not a transcript; {advice}")
     if reference == "this":
         if not own_session():
             raise Refusal("'this' works only inside Claude Code (CLAUDE_CODE_SESSION_ID is not set); name a session by id or title")
@@ -2371,7 +2372,7 @@ def find_id(identifier: str, directory: str = "") -> Found:
     looked = f"looked in {len(all_folders())} folders of {', '.join(projects_roots())}"
     hint = describe_nearest(directory)
     if identifier == own_session():
-        hint = "; it is this very session, which holds nothing yet: give --latest for the one before" + hint
+        hint = "; it is this very session, which holds nothing yet; --latest is the one before it" + hint
     elif any(entry.session == identifier for entry in prompt_history()):
         hint = "; its transcript is gone, but a search with --history finds what was typed in it"
     raise Refusal(f"no such session: {identifier} ({looked}){hint}")
