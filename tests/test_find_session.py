@@ -302,6 +302,13 @@ def test_a_sub_agent_that_is_not_there(config: Path) -> None:
     assert refusal("agent-zzzz").startswith(f"no such session: 'agent-zzzz' is neither id nor title (looked at 2 sessions in {projects}); nearest: ")
 
 
+def test_the_path_of_a_sub_agents_transcript_is_refused_as_one(config: Path, run_script: Callable[..., subprocess.CompletedProcess[bytes]]) -> None:
+    lay_out_case(config, "10-subagent-files")
+    path = config / f"projects/{FOLDER}/agent-a1b2c3d.jsonl"
+    assert run_script(COMPACT, path).stderr.decode() == (
+        f"compact_session.py: no conversation in this session ({path}, a sub-agent's); name another one by id or title\n")
+
+
 def test_a_sidechain_with_an_id_is_refused(config: Path) -> None:
     lay_out_case(config, "10-subagent-files")
     assert refusal("10aaaaaa-0000-4000-8000-000000000002") == (

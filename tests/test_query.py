@@ -518,6 +518,13 @@ def test_all_sessions_of_the_project_but_the_own_one(monkeypatch: pytest.MonkeyP
     assert len(matches(ask(*project, "zircon", "--all-projects"))) == 3
 
 
+def test_the_others_that_a_title_fits_are_named(ask: Ask, orchard: Callable[..., Path]) -> None:
+    for n in (1, 2):
+        orchard(f"{n}1111111-0000-4000-8000-000000000001", said(n, None, "zircon"))
+    assert ask("--project", "/home/ada/orchard", "--chat", "zircon", "zircon").findtext("target") == (
+        'also fits: 11111111-0000-4000-8000-000000000001 "zircon" 2026-05-01 10:00')
+
+
 def test_a_pattern_that_matches_nothing_but_emptiness_shows_the_first_such_place(ask: Ask, tmp_path: Path) -> None:
     path = write(tmp_path / "s.jsonl", said(1, None, f"the beginning {'word ' * 800}the end"))
     (match,) = matches(ask("--file", path, "--regexp", "q*", "--truncate", "120"))

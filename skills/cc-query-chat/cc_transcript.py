@@ -893,9 +893,10 @@ class Transcript:
         return records
 
     def described(self) -> str:
-        """Its path, and how many of its lines cannot be read: for a refusal."""
+        """Its path, whether it is a sub-agent's, and how many of its lines cannot be read: for a refusal."""
+        agents = ", a sub-agent's" if self.records and all(record.sidechain for record in self.records) else ""
         spoilt = f", in which {self.damaged} line{'s' * (self.damaged > 1)} cannot be read" if self.damaged else ""
-        return self.path + spoilt
+        return self.path + agents + spoilt
 
     def read(self, offset: int, size: int) -> bytes:
         """Bytes of one line, fewer where the file has shrunk."""

@@ -1382,8 +1382,8 @@ def lay_out_search(search: Search, tally: Tally) -> str:
     }
     body = ""
     if named and (named.note or named.others):
-        note = f"{named.note}; also fits: {'; '.join(named.others)}" if named.others else named.note
-        body = report.element("target", {}, report.quote.line(note, 500))
+        others = f"also fits: {'; '.join(named.others)}" if named.others else ""
+        body = report.element("target", {}, report.quote.line("; ".join(filter(None, (named.note, others))), 500))
     body += "" if tally.rows else no_hit(search, report)
     results = [result(n, hit, holders, search, report) for n, (hit, holders) in enumerate(zip(tally.hits, tally.holders()), 1)]
     shown = [""] * len(results)
