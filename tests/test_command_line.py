@@ -1,6 +1,7 @@
 """The command line: help and version, arguments on standard input, exit statuses, pipes, locales, and each skill folder alone."""
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shlex
@@ -129,12 +130,13 @@ def test_wrong_usage(run_script: Run, config: Path, words: list[str], message: s
     assert done.stderr.decode() == f"compact_session.py: {message}; see --help\n"
 
 
-@pytest.mark.skipif(os.name == "nt" or not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root reads everything")
-def test_unreadable(run_script: Run, session: Path) -> None:
-    session.chmod(0)
-    done = run_script(COMPACT, "--file", session)
-    session.chmod(0o600)
-    assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (1, b"", 1)
+@pytest.mark.skipif(os.name == "nt", reason="links need a privilege there")
+def test_unreadable(run_script: Run, config: Path, tmp_path: Path) -> None:
+    """A link to itself, which root cannot read either."""
+    (tmp_path / "loop.jsonl").symlink_to("loop.jsonl")
+    done = run_script(COMPACT, "--file", "loop.jsonl")
+    assert (done.returncode, done.stdout, done.stderr.decode()) == (
+        1, b"", f"compact_session.py: cannot read loop.jsonl: {os.strerror(errno.ELOOP)}; check the path and its permissions\n")
 
 
 def test_interrupted_by_the_person(capsys: pytest.CaptureFixture[str]) -> None:
@@ -307,12 +309,10 @@ def test_a_skill_folder_works_alone(run_script: Run, session: Path, tmp_path: Pa
     """Copied into a folder whose name holds blanks, run isolated: nothing but the standard library and its own folder is at hand."""
     alone = tmp_path / "my own skills" / script.parent.name
     shutil.copytree(script.parent, alone, ignore=shutil.ignore_patterns("__pycache__"))
-    for flags in (("-I",), ("-I", "-S"), ("-I", "-B", "-W", "error")):
-        done = run_script(alone / script.name, "--version", flags=flags)
-        assert (done.returncode, done.stderr) == (0, b"")
-    if script == COMPACT:
-        assert title(parsed(run_script(alone / script.name, "--id", ID, flags=("-I",), cwd=Path("/")))) == "Ada's barn"
-        assert title(parsed(run_script(alone / script.name, "--id", ID, env={"PYTHONSAFEPATH": "1"}))) == "Ada's barn"
+    for flags in ((), ("-I",), ("-I", "-S"), ("-I", "-B", "-W", "error")):
+        words = {"query_session.py": ["barn"], "fork_session.py": ["--dry-run"]}.get(script.name, [])
+        done = run_script(alone / script.name, "--id", ID, *words, flags=flags, cwd=Path("/"), env={"PYTHONSAFEPATH": "1"})
+        assert f'"{ID}"' in ElementTree.tostring(parsed(done), "unicode")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a directory in use cannot be removed there")
