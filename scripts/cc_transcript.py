@@ -890,6 +890,12 @@ class Transcript:
         records, self.records = self.records, []
         return records
 
+    def described(self) -> str:
+        """Its path, whether it is a sub-agent's, and how many of its lines cannot be read: for a refusal."""
+        agents = ", a sub-agent's" if self.records and all(record.sidechain for record in self.records) else ""
+        spoilt = f", in which {self.damaged} line{'s' * (self.damaged > 1)} cannot be read" if self.damaged else ""
+        return self.path + agents + spoilt
+
     def read(self, offset: int, size: int) -> bytes:
         """Bytes of one line, fewer where the file has shrunk."""
         try:
@@ -1851,6 +1857,10 @@ class Parser(argparse.ArgumentParser):
         write_complaint(f"{self.prog}: {clean(message)}; see --help{hint}\n")
         sys.exit(2)
 
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        """An option's value, also where it is --, which argparse takes away before Python 3.13, and leaves a list."""
+        return self._get_value(action, "--") if action.option_strings and arg_strings == ["--"] else super()._get_values(action, arg_strings)
+
     def _print_message(self, message: str, file: Optional[Any] = None) -> None:
         """Print the help or the version (argparse knows no other way in) as a report is, with the same end where that fails."""
         if status := write_report(self.prog, message):
@@ -1876,7 +1886,8 @@ def build_base_parser(
     home = os.path.expanduser  # no shell does it behind a slash command or in --project=~/x
     which.add_argument("--file", metavar="PATH", type=home, help="this transcript file")
     which.add_argument("--latest", action="store_true", help="the latest session of the project (the one just cleared comes first)")
-    which.add_argument("--exclude", metavar="ID", action="append", default=[], help="never take this session as the latest; can be repeated")
+    excluded = f"{'never take this session as the latest' if words is REFERENCE else 'leave this session out'}; can be repeated"
+    which.add_argument("--exclude", metavar="ID", action="append", default=[], help=excluded)
     which.add_argument("--project", metavar="DIR", default="", type=home, help="the project's directory (default: the current one)")
     which.add_argument("--all-projects", action="store_true", help="look in all projects")
     how = parser.add_argument_group("how it is printed")
@@ -1974,6 +1985,8 @@ def split_arguments(parser: Parser, text: str) -> list[str]:
 
 def serve(parser: Parser, job: Callable[[argparse.Namespace], str], argv: Optional[list[str]]) -> int:
     """Run a skill's job and print its report. Returns the exit status: 0 done, 1 refused or interrupted, in one line."""
+    if argv is None and sys.getfilesystemencoding() != "utf-8":  # names and words are UTF-8 to the client, whatever the locale
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.argv])
     try:
         options = parse_arguments(parser, sys.argv[1:] if argv is None else argv)
         return write_report(parser.prog, job(options), options.done)
@@ -2253,7 +2266,8 @@ def nothing_here(directory: str, everywhere: bool, excluded: set[str], all_open:
     where = "any project" if everywhere else directory
     looked = ", ".join(projects_roots() if everywhere else project_folders(directory)[:3])
     more = "" if everywhere else "; elsewhere with --project DIR or --all-projects"
-    return f"no session {which} in {where} (looked in {looked}{more}){describe_nearest(directory, (), excluded)}"
+    other, hint = ("other ", "; to go on with this one, /clear it first") if own_session() else ("", "")
+    return f"no {other}session {which} in {where} (looked in {looked}{more}){hint}{describe_nearest(directory, (), excluded)}"
 
 
 def describe_nearest(directory: str, paths: Sequence[str] = (), excluded: Iterable[str] = ()) -> str:
@@ -2269,7 +2283,7 @@ def describe_nearest(directory: str, paths: Sequence[str] = (), excluded: Iterab
     said = f"; not permitted to read {closed[0]}: check the permissions" if closed else ""
     if cards:
         said += "; nearest: " + ", ".join(described(card) + ("" if belongs(card, directory) else f" in {card.home}") for card in cards)
-    return said or "; is CLAUDE_CONFIG_DIR the client's? A file is named with --file PATH"
+    return said or ("" if own_session() else "; is CLAUDE_CONFIG_DIR the client's? A file is named with --file PATH")
 
 
 def found_session(path: str, others: list[Card], note: str) -> Found:
@@ -2309,15 +2323,15 @@ def find_session(arguments: argparse.Namespace, default: str = "latest") -> Foun
 def find_reference(reference: str, directory: str, everywhere: bool) -> Found:
     """What free words name: tried as a path, an id, text with an id in it, `this`, a prefix, a title, in this order."""
     path = os.path.expanduser(reference)
-    if os.sep in reference and os.path.isdir(path):
-        advice = f"give the path of a .jsonl file in it, or --project {reference} for its latest session"
-        raise Refusal(f"{reference} is a directory, not a transcript; {advice}")
     if not re.search(r"\w", reference):
         raise Refusal(f"no such session: '{reference}' is no name; give a title, an id, a prefix of 4 or more, or a path")
     if reference.endswith(".jsonl") and (os.sep in reference or os.path.isfile(reference)):
         return found_file(path)
     if identifier := re.search(UUID, reference):
         return find_id(identifier[0].lower(), directory)
+    if os.sep in reference and os.path.isdir(path):
+        advice = f"give the path of a .jsonl file in it, or --project {reference} for its latest session"
+        raise Refusal(f"{reference} is a directory, not a transcript; {advice}")
     if reference == "this":
         if not own_session():
             raise Refusal("'this' works only inside Claude Code (CLAUDE_CODE_SESSION_ID is not set); name a session by id or title")
@@ -2341,7 +2355,9 @@ def find_id(identifier: str, directory: str = "") -> Found:
         return found
     looked = f"looked in {len(all_folders())} folders of {', '.join(projects_roots())}"
     hint = describe_nearest(directory)
-    if any(entry.session == identifier for entry in prompt_history()):
+    if identifier == own_session():
+        hint = "; it is this very session, which holds nothing yet; --latest is the one before it" + hint
+    elif any(entry.session == identifier for entry in prompt_history()):
         hint = "; its transcript is gone, but a search with --history finds what was typed in it"
     raise Refusal(f"no such session: {identifier} ({looked}){hint}")
 

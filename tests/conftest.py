@@ -5,13 +5,14 @@ started with an environment that holds nothing of the caller's but PATH: under t
 """
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Optional, Union
+from typing import Any, Optional, Union
 
 import pytest
 
@@ -19,6 +20,12 @@ ROOT = Path(__file__).resolve().parent.parent
 SCRIPT_SECONDS = 60  # far above any script on any fixture, so only one that hangs meets it
 
 sys.path.insert(0, str(ROOT / "scripts"))
+
+
+def make_case(case: str, path: Path) -> Any:
+    """Let a case's make.py write its transcript; what it prints, parsed, None where that is nothing."""
+    done = subprocess.run([sys.executable, str(ROOT / "tests/cases" / case / "make.py"), str(path)], capture_output=True, check=True)
+    return json.loads(done.stdout) if done.stdout else None
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 
 import cc_transcript as cc
 import pytest
+from conftest import make_case
 
 CASES = Path(__file__).parent / "cases"
 COMPACT = Path(__file__).parent.parent / "skills/cc-compact/compact_session.py"
@@ -185,7 +186,7 @@ def test_13_other_matches_and_part_of_a_title_are_said(run_script: Run, config: 
 @pytest.fixture(scope="module")
 def huge(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("huge") / "session.jsonl"
-    subprocess.run([sys.executable, str(CASES / "23-huge-line/make.py"), str(path)], check=True)
+    make_case("23-huge-line", path)
     return path
 
 
@@ -371,7 +372,7 @@ def test_48_hostile_text(run_script: Run) -> None:
 def test_49_content_creates_no_element(run_script: Run) -> None:
     report = report_of(run_script, CASES / "49-injection/session.jsonl")
     tags = [element.tag for element in report.iter()]
-    assert {tag for tag in tags} <= {
+    assert set(tags) <= {
         "compacted-session-chain", "notice", "session", "session-summary", "counts", "cost", "ended", "project", "time", "file", "exchanges", "exchange", "user", "agent",
         "final-agent-message", "prompt-timeline", "prompt", "last-tool-calls", "call", "output"}
     assert [tags.count(tag) for tag in ("session", "user", "prompt", "notice", "exchange")] == [1, 1, 1, 1, 1]
@@ -382,7 +383,7 @@ def test_49_content_creates_no_element(run_script: Run) -> None:
 def secrets(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str], list[str]]:
     """Case 50: the transcript, the values that must not be seen, and the texts that must."""
     path = tmp_path_factory.mktemp("secrets") / "session.jsonl"
-    made = json.loads(subprocess.run([sys.executable, str(CASES / "50-secrets/make.py"), str(path)], check=True, capture_output=True).stdout)
+    made = make_case("50-secrets", path)
     return path, made["secret"], made["plain"]
 
 
@@ -418,15 +419,16 @@ def test_50_the_mark_names_the_kind(secrets: tuple[Path, dict[str, str], list[st
 
 def test_50_shown_on_request(run_script: Run, secrets: tuple[Path, dict[str, str], list[str]]) -> None:
     path, secret, _ = secrets
-    done = run_script(COMPACT, "--file", path, "--show-secrets")
-    assert b"[masked" not in done.stdout
+    text = words(report_of(run_script, path, "--show-secrets"))
+    assert "[masked" not in text
+    assert [kind for kind, value in secret.items() if value in text] == ["anthropic", "github", "aws id", "aws secret", "slack", "url", "bearer", "env"]
 
 
 @pytest.fixture(scope="module")
 def giant(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Case 51: 400 turns, one prompt of over 300 KB."""
     path = tmp_path_factory.mktemp("giant") / "session.jsonl"
-    subprocess.run([sys.executable, str(CASES / "51-budget-cut/make.py"), str(path)], check=True)
+    make_case("51-budget-cut", path)
     return path
 
 

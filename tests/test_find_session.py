@@ -302,6 +302,13 @@ def test_a_sub_agent_that_is_not_there(config: Path) -> None:
     assert refusal("agent-zzzz").startswith(f"no such session: 'agent-zzzz' is neither id nor title (looked at 2 sessions in {projects}); nearest: ")
 
 
+def test_the_path_of_a_sub_agents_transcript_is_refused_as_one(config: Path, run_script: Callable[..., subprocess.CompletedProcess[bytes]]) -> None:
+    lay_out_case(config, "10-subagent-files")
+    path = config / f"projects/{FOLDER}/agent-a1b2c3d.jsonl"
+    assert run_script(COMPACT, path).stderr.decode() == (
+        f"compact_session.py: no conversation in this session ({path}, a sub-agent's); name another one by id or title\n")
+
+
 def test_a_sidechain_with_an_id_is_refused(config: Path) -> None:
     lay_out_case(config, "10-subagent-files")
     assert refusal("10aaaaaa-0000-4000-8000-000000000002") == (
@@ -364,10 +371,23 @@ def test_own_session_without_a_file(config: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "12cccccc-0000-4000-8000-000000000009")
     assert number_of(find()) == "2"
     assert find().note == "the latest session of this project; the own session has no file yet"
-    assert refusal("this").startswith(f"no such session: 12cccccc-0000-4000-8000-000000000009 (looked in 1 folders of {projects})")
+    assert refusal("this").startswith(
+        f"no such session: 12cccccc-0000-4000-8000-000000000009 (looked in 1 folders of {projects}); "
+        "it is this very session, which holds nothing yet; --latest is the one before it; nearest: 12aaaaaa-")
     (projects / "-elsewhere").mkdir()
     (projects / "-elsewhere/12cccccc-0000-4000-8000-000000000009.jsonl").write_text("{}\n")  # as with --project OTHER
     assert find().note == "the latest session of this project"
+
+
+def test_who_has_no_session_but_the_own_one_is_told_to_clear_it(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As whoever tries the command first: nothing is wrong with the configuration."""
+    talk(config, A)
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", A)
+    assert refusal() == (
+        f"no other session with a conversation in {ORCHARD} (looked in {config}/projects/{FOLDER}; elsewhere with --project DIR or --all-projects); "
+        "to go on with this one, /clear it first")
+    talk(config, B, cwd="/home/ada/barn", folder="-home-ada-barn")
+    assert refusal().endswith(f'; to go on with this one, /clear it first; nearest: {B} "hello" 2026-05-01 10:01 in /home/ada/barn')
 
 
 def test_own_session_is_this_and_never_the_latest(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -607,6 +627,13 @@ def test_of_a_pruned_session_what_the_prompt_history_keeps_is_said(config: Path)
 
 def test_a_directory_as_a_reference_is_called_one(config: Path, tmp_path: Path) -> None:
     assert refusal(str(tmp_path)) == f"{tmp_path} is a directory, not a transcript; give the path of a .jsonl file in it, or --project {tmp_path} for its latest session"
+
+
+def test_the_folder_beside_a_session_names_it(config: Path) -> None:
+    """What a shell completes to: it holds the id."""
+    path = talk(config, A)
+    path.with_suffix("").mkdir()
+    assert find(f"{path.with_suffix('')}/").path == str(path)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")

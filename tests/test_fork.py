@@ -718,19 +718,11 @@ def test_what_does_not_go_together_is_wrong_usage(place: Callable[..., Path], ru
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
 
 
-def test_a_folder_that_cannot_be_written(place: Callable[..., Path], run_script: Callable[..., subprocess.CompletedProcess[bytes]]) -> None:
-    if os.geteuid() == 0:
-        pytest.skip("root may write everywhere")
+def test_a_folder_that_cannot_be_written(place: Callable[..., Path], run_script: Callable[..., subprocess.CompletedProcess[bytes]], config: Path) -> None:
+    """A file stands in its place: no right to write stops root."""
     source = place(long_session(1))
-    source.parent.chmod(0o500)
-    done = run_script(SCRIPT, "--file", source)
-    source.parent.chmod(0o700)
-    assert done.returncode == 1 and b"nothing was written" in done.stderr
-
-
-def test_the_folder_alone_in_isolated_mode(place: Callable[..., Path], run_script: Callable[..., subprocess.CompletedProcess[bytes]], tmp_path: Path) -> None:
-    alone = tmp_path / "skills/cc-fork"
-    shutil.copytree(SCRIPT.parent, alone, ignore=shutil.ignore_patterns("__pycache__"))
-    assert run_script(alone / "fork_session.py", "--file", place(long_session(1)), flags=["-I"]).returncode == 0
-
-
+    folder = config / "projects/-"
+    folder.write_text("")
+    done = run_script(SCRIPT, "--file", source, "--into", "/")
+    assert (done.returncode, done.stderr.decode()) == (
+        1, f"fork_session.py: cannot write the copy in {folder}: File exists; nothing was written, mend it or give --into DIR\n")

@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 
 import pytest
 import resumed
-from conftest import ROOT
+from conftest import ROOT, make_case
 from test_promises import fork_faults
 
 CASES = ROOT / "tests/cases"
@@ -260,13 +260,8 @@ def test_49_the_row_stays_what_it_was(fork: Fork, place: Place) -> None:
     assert {row["type"] for row in chain(rows)} == {"user", "assistant"}
 
 
-def made(case: str, path: Path) -> Any:
-    done = subprocess.run([sys.executable, str(CASES / case / "make.py"), str(path)], capture_output=True, check=True)
-    return json.loads(done.stdout) if done.stdout else None
-
-
 def test_50_kept_text_is_kept_unless_it_is_to_be_redacted(fork: Fork, place: Place, tmp_path: Path, config: Path) -> None:
-    given = made("50-secrets", tmp_path / "s.jsonl")
+    given = make_case("50-secrets", tmp_path / "s.jsonl")
     source = place((tmp_path / "s.jsonl").read_bytes())
     data = json.dumps(fork(source), ensure_ascii=False)
     assert [kind for kind, value in given["secret"].items() if json.dumps(value)[1:-1] not in data] == []
@@ -279,7 +274,7 @@ def test_50_kept_text_is_kept_unless_it_is_to_be_redacted(fork: Fork, place: Pla
 
 
 def test_23_huge_lines(fork: Fork, place: Place, tmp_path: Path) -> None:
-    made("23-huge-line", tmp_path / "s.jsonl")
+    make_case("23-huge-line", tmp_path / "s.jsonl")
     source = place((tmp_path / "s.jsonl").read_bytes())
     rows = chain(fork(source, "--keep-last", "0"))
     assert len(rows) == 6 and max(len(json.dumps(row)) for row in rows) < 12_000

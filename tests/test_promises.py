@@ -355,7 +355,7 @@ def test_a_closed_pipe_is_silent(script: Path, tmp_path: Path) -> None:
                           env=clean_environment(tmp_path)) as process:
         assert process.stdout and process.stderr
         process.stdout.close()
-        assert process.stderr.read() == b""
+        assert (process.stderr.read(), process.wait()) == (b"", 0)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -71,22 +71,17 @@ SEARCHES: list[tuple[str, list[str], Sequence[tuple[Optional[str], ...]]]] = [
     ("19-bom-crlf-nonobjects/session.jsonl", ["answer"], [("agent", "live", "2"), ("agent", "live", "1")]),
     ("20-unicode-line-breaks/session.jsonl", ['"right of the separator"'], [("agent", "live", "1")]),
     ("20-unicode-line-breaks/session.jsonl", ['"separator right"'], [("agent", "live", "1")]),
-    ("21-invalid-utf8/session.jsonl", ["naranja"], [("user", "live", "1")]),
     ("24-reemitted-before-compaction/session.jsonl", ['"old answer"'], [("agent", "compacted", "1")]),
     ("29-parallel-tools/session.jsonl", ["pump"], [("command", "live", "1")] * 3 + [("user", "live", "1")]),
-    ("31-rewind/session.jsonl", ["red"], [("file", "abandoned", None), ("user", "abandoned", None)]),
     ("31-rewind/session.jsonl", ["paint", "--only", "live"], [("user", "live", "2")]),
-    ("36-compaction/session.jsonl", ["bedrock"], [("agent", "compacted", "1")]),
     ("36-compaction/session.jsonl", ["well", "--only", "compacted"], [("user", "compacted", "1"), ("summary", "compacted", "1")]),
     ("36-compaction/session.jsonl", ["lined"], [("agent", "live", "2"), ("summary", "live", "2")]),
     ("38-content-shapes/session.jsonl", ['"from a list"'], [("output", "live", "2")]),
-    ("39-not-typed-by-a-person/session.jsonl", ['"a<b> & ok"'], [("output", "live", "2"), ("command", "live", "2")]),
     ("39-not-typed-by-a-person/session.jsonl", ["deploy", "--type", "user"], [("user", "live", "3")]),
     ("39-not-typed-by-a-person/session.jsonl", ["caveat reminder hook ladder Steps"], []),
     ("40-queued-prompts/session.jsonl", ['"west gate"'], [("agent", "live", "2"), ("user", "live", "2")]),
     ("40-queued-prompts/session.jsonl", ['"never mind"'], []),
     ("41-errors-and-interrupts/session.jsonl", ["overloaded"], [("output", "live", "1")]),
-    ("44-request-snapshots/session.jsonl", ["marker-plum"], [("user", "live", "1")]),
     ("44-request-snapshots/session.jsonl", ['"NEVER reveal"'], []),
     ("49-injection/session.jsonl", ['"approved deleting"'], [("output", "live", "1")]),
     ("60-search-regex/session.jsonl", ["a.b"], [("agent", "live", "1")]),
@@ -328,10 +323,9 @@ def test_a_saved_output_is_searched_whole_also_where_the_folder_moved(ask: Ask, 
     report = ask("--id", session, f'"{last}"')
     assert [found[0] for found in hits(report)] == ["output"]
     assert last in matches(report)[0]
-    copied = json.loads(json.dumps((source / f"{session}.jsonl").read_text(encoding="utf-8")).replace(session, session))
     fork = config / "projects/-third/11111111-1111-4111-8111-111111111111.jsonl"
     fork.parent.mkdir()
-    fork.write_text(copied, encoding="utf-8")
+    shutil.copy(source / f"{session}.jsonl", fork)
     assert [found[0] for found in hits(ask("--file", fork, f'"{last}"'))] == ["output"]
 
 
@@ -446,6 +440,12 @@ def test_a_phrase_crosses_lines_and_any_blank(ask: Ask, tmp_path: Path) -> None:
     assert hits(ask("--file", path, '"retry policy"')) == [("user", "live", "1")]
 
 
+def test_of_several_words_those_in_quotes_keep_their_marks(ask: Ask, tmp_path: Path) -> None:
+    path = write(tmp_path / "s.jsonl", said(1, None, "TODO: plums"), replied(2, 1, text("the TODO list")))
+    assert hits(ask("--file", path, '"TODO:" pears')) == [("user", "live", "1")]
+    assert len(hits(ask("--file", path, "TODO: pears?"))) == 2
+
+
 def test_hits_are_ranked_by_words_then_hits_then_time(ask: Ask, tmp_path: Path) -> None:
     rows = ["alpha alpha alpha", "alpha beta", "alpha", "alpha beta beta", "alpha"]
     made = [said(1, None, "begin"), *(replied(n + 2, n + 1, text(words)) for n, words in enumerate(rows))]
@@ -517,6 +517,13 @@ def test_all_sessions_of_the_project_but_the_own_one(monkeypatch: pytest.MonkeyP
     assert len(matches(ask(*project, "zircon", "--all-projects"))) == 3
 
 
+def test_the_others_that_a_title_fits_are_named(ask: Ask, orchard: Callable[..., Path]) -> None:
+    for n in (1, 2):
+        orchard(f"{n}1111111-0000-4000-8000-000000000001", said(n, None, "zircon"))
+    assert ask("--project", "/home/ada/orchard", "--chat", "zircon", "zircon").findtext("target") == (
+        'also fits: 11111111-0000-4000-8000-000000000001 "zircon" 2026-05-01 10:00')
+
+
 def test_a_pattern_that_matches_nothing_but_emptiness_shows_the_first_such_place(ask: Ask, tmp_path: Path) -> None:
     path = write(tmp_path / "s.jsonl", said(1, None, f"the beginning {'word ' * 800}the end"))
     (match,) = matches(ask("--file", path, "--regexp", "q*", "--truncate", "120"))
@@ -528,13 +535,6 @@ def test_a_session_that_is_named_with_nothing_is_not_all_of_them(ask: Ask, orcha
     orchard("11111111-0000-4000-8000-000000000001", said(1, None, "zircon"))
     with pytest.raises(cc.Refusal):
         ask("--project", "/home/ada/orchard", f"{option}=", "zircon")
-
-
-def test_directories_that_share_a_folder(ask: Ask, config: Path) -> None:
-    shutil.copytree(CASES / "03-encoding-collision/projects", config / "projects")
-    report = ask("--project", "/home/ada/app_x", "alpha")
-    assert (matches(report), report.get("sessions")) == (["alpha done", "alpha task"], "1")
-    assert ask("--project", "/home/ada/app_x", "beta").get("matched") == "0"
 
 
 def test_sub_agents_only_when_asked_for(ask: Ask, config: Path) -> None:
@@ -570,16 +570,12 @@ def test_the_history_of_a_session_of_which_only_a_sub_agent_was_searched(ask: As
     assert sorted(result.get("state") or "" for result in report.iter("result")) == ["history", "subagent"]
 
 
-def test_a_row_copied_into_a_fork_is_one_hit_that_names_both(ask: Ask, config: Path) -> None:
-    shutil.copytree(FIXTURES / "v197_tui_branch/projects", config / "projects")
-    folder = config / "projects/-home-dev-proj-one-app"
-    first = json.loads((folder / "1e08673a-a9d8-4ea6-9d5a-e2d60e58dd4b.jsonl").read_text(encoding="utf-8").splitlines()[0])
-    assert first
+def test_a_row_copied_into_a_fork_is_one_hit_that_names_both(ask: Ask, orchard: Callable[..., Path]) -> None:
     rows = [said(1, None, "zircon at the root"), replied(2, 1, text("kept"))]
     one, two = "11111111-0000-4000-8000-000000000001", "22222222-0000-4000-8000-000000000002"
     for session, more in ((one, []), (two, [said(3, 2, "and on")])):
-        write(folder / f"{session}.jsonl", *({**row, "sessionId": session, "cwd": "/home/dev/proj_one.app"} for row in [*rows, *more]))
-    report = ask("--project", "/home/dev/proj_one.app", "zircon")
+        orchard(session, *rows, *more)
+    report = ask("--project", "/home/ada/orchard", "zircon")
     (result,) = report.iter("result")
     assert report.get("matched") == "1"
     assert {result.get("session"), result.get("also-in")} == {one, two}
@@ -695,13 +691,6 @@ def test_entries_of_old_clients_name_no_session(ask: Ask, config: Path) -> None:
     assert (result.get("state"), result.get("session"), result.findtext("match")) == ("history", None, "a zircon of old")
 
 
-def test_sessions_without_a_conversation_do_not_disturb(ask: Ask, config: Path) -> None:
-    shutil.copytree(CASES / "47-no-conversation/projects", config / "projects")
-    assert ask("--project", "/home/ada/orchard", "zircon").get("matched") == "0"
-    listed = ask("--project", "/home/ada/orchard", "--list")
-    assert listed.get("sessions") == str(len(list((CASES / "47-no-conversation/projects").rglob("*.jsonl"))))
-
-
 # --------------------------------------------------------------------------------------------------------------- the answer
 
 
@@ -711,7 +700,10 @@ def test_no_hit_says_what_was_searched_and_what_comes_close(ask: Ask, orchard: C
     assert (report.get("sessions"), report.get("bytes"), report.get("matched")) == ("1", str(path.stat().st_size), "0")
     (none,) = report.iter("no-hit")
     assert "zirkon" in (none.get("close-words") or "").split(", ")
-    assert all(option in (none.text or "") for option in ("--all-projects", "--subagents", "--history", "--type thinking"))
+    assert none.text == (
+        "Nothing found. Not searched: other projects (--all-projects), sub-agents (--subagents), the prompt history (--history), thinking (--type thinking).")
+    named = ask("--file", path, "--subagents", "--history", "zircon").findtext("no-hit")
+    assert named == "Nothing found. Not searched: the project's other sessions (name none), thinking (--type thinking)."
 
 
 @pytest.mark.parametrize(("typed", "told"), [
@@ -855,32 +847,22 @@ def test_slash_arguments_are_words_as_they_stand(run_script: Run, orchard: Calla
     assert next(report.iter("result")).get("score") == "4 of 4 words, 4 hits"
 
 
-@pytest.mark.parametrize(
-    "args",
-    [
-        ["a", "--regexp", "b"],
-        ["--glob", "a", "--keyword", "b"],
-        ["a", "--type", "nothing"],
-        ["a", "--only", "x"],
-        ["a", "--since", "soon"],
-        ["a", "--limit", "0"],
-        ["a", "--turn", "3-1"],
-        ["a", "--timeout", "0"],
-        ["a", "--max-chars", "100"],
-    ],
-)
-def test_wrong_usage_is_one_line_and_status_2(run_script: Run, args: list[str]) -> None:
+TWO_QUERIES = "more than one thing to search for is given; give words, --keyword, --regexp or --glob, a text with blanks in quotes"
+
+
+@pytest.mark.parametrize("args, message", [
+    (["a", "--regexp", "b"], TWO_QUERIES), (["--glob", "a", "--keyword", "b"], TWO_QUERIES),
+    (["a", "--type", "nothing"], "argument --type: nothing is not among user, agent, command, file, tool, output, summary, thinking"),
+    (["a", "--only", "x"], "argument --only: x is not among live, compacted, abandoned, subagent, history"),
+    (["a", "--since", "soon"], "--since soon is no time; write 2026-05-01, 2026-05-01T10:00, 3d or 12h"),
+    (["a", "--limit", "0"], "argument --limit: 0 is no whole number of 1 or more"),
+    (["--turn", "3-1"], "argument --turn: 3-1 is neither N nor N-M"),
+    (["a", "--timeout", "0"], "argument --timeout: 0 is no number of seconds above 0"),
+    (["a", "--max-chars", "100"], "argument --max-chars: 100 is no whole number of 2000 or more"),
+])
+def test_wrong_usage_is_one_line_and_status_2(run_script: Run, args: list[str], message: str) -> None:
     done = run_script(QUERY, *args)
-    assert done.returncode == 2 and done.stdout == b"" and len(done.stderr.splitlines()) == 1
-
-
-def test_the_folder_works_alone(run_script: Run, tmp_path: Path) -> None:
-    alone = tmp_path / "alone/cc-query-chat"
-    shutil.copytree(QUERY.parent, alone, ignore=shutil.ignore_patterns("__pycache__"))
-    done = run_script(
-        alone / QUERY.name, "--file", CASES / "44-request-snapshots/session.jsonl", "marker-plum", flags=["-I"], env={"PYTHONSAFEPATH": "1"}
-    )
-    assert (done.returncode, done.stderr) == (0, b"") and b'matched="1"' in done.stdout
+    assert (done.returncode, done.stdout, done.stderr.decode()) == (2, b"", f"query_session.py: {message}; see --help\n")
 
 
 # --------------------------------------------------------------------------------------------------- as people type it

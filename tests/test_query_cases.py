@@ -17,6 +17,7 @@ from typing import Any, Optional
 from xml.etree import ElementTree
 
 import pytest
+from conftest import make_case
 from test_query import CASES, OWN, QUERY, answered, called, query, record, replied, said, text, write
 
 import cc_transcript as cc
@@ -166,7 +167,7 @@ def test_47_sessions_without_a_conversation(config: Path) -> None:
     here = ["--project", "/home/ada/orchard"]
     assert ask(*here, "zircon").get("matched") == "0"
     (last,) = [one for one in ask(*here, "--list").iter("session") if (one.get("id") or "").endswith("0003")]
-    assert last.get("prompts") == "1"
+    assert last.get("prompts") == "1" and ask(*here, "--list").get("sessions") == "4"
     for end in ("0001", "0002", "0004"):
         report = ask("--chat", f"47aaaaaa-0000-4000-8000-00000000{end}", "zircon")
         assert report.get("matched") == "0" and report.find("no-hit") is not None
@@ -175,15 +176,9 @@ def test_47_sessions_without_a_conversation(config: Path) -> None:
 # ------------------------------------------------------------------------------------------------------- made when they run
 
 
-def made(case: str, path: Path) -> Any:
-    """What a case's make.py writes and, where it prints something, prints."""
-    done = subprocess.run([sys.executable, str(CASES / case / "make.py"), str(path)], capture_output=True, check=True)
-    return json.loads(done.stdout) if done.stdout else None
-
-
 def test_23_huge_lines(tmp_path: Path, run_script: Run) -> None:
     path = tmp_path / "s.jsonl"
-    made("23-huge-line", path)
+    make_case("23-huge-line", path)
     assert found(ask("--file", path, '"after the picture"')) == [("user", "live", "2", "after the picture")]
     assert ask("--file", path, "--regexp", "A{100}").get("matched") == "0"
     done = run_script(QUERY, "--file", path, "log file", "--type", "output")
@@ -217,7 +212,7 @@ def test_49_a_transcript_that_gives_orders(run_script: Run) -> None:
 
 def test_50_no_secret_is_printed(tmp_path: Path, run_script: Run) -> None:
     path = tmp_path / "s.jsonl"
-    given = made("50-secrets", path)
+    given = make_case("50-secrets", path)
     values = [re.sub(r"^(aws_secret_access_key = |STRIPE_KEY=|postgres://ada:|Authorization: Bearer )", "", value) for value in given["secret"].values()]
     values = [value.split("\n")[1] if "\n" in value else value.removesuffix("@db.example.org/farm") for value in values]
     assert len(values) == 10
@@ -232,7 +227,7 @@ def test_50_no_secret_is_printed(tmp_path: Path, run_script: Run) -> None:
 
 
 def test_50_where_a_secret_is_without_printing_it(tmp_path: Path) -> None:
-    given = made("50-secrets", tmp_path / "s.jsonl")
+    given = make_case("50-secrets", tmp_path / "s.jsonl")
     for kind, value in given["secret"].items():
         report = ask("--file", tmp_path / "s.jsonl", "--keyword", '"' + value + '"')
         assert report.get("matched") in ("1", "2"), kind  # the result, and the command where it was given there
@@ -242,7 +237,7 @@ def test_50_where_a_secret_is_without_printing_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize("bound", [2_000, 2_001, 3_777, 10_000, 29_500])
 def test_51_the_bound(tmp_path: Path, run_script: Run, bound: int) -> None:
     path = tmp_path / "s.jsonl"
-    made("51-budget-cut", path)
+    make_case("51-budget-cut", path)
     for args in (["turn", "--limit", "50"], ["LAST-LINE-OF-GIANT", "--truncate", "200000"], ["--turn", "1-400"], ["--turn", "11"], ["--glob", "\U0001f350*LAST"]):
         out = run_script(QUERY, "--file", path, *args, "--max-chars", bound).stdout.decode("utf-8")
         assert len(out.encode("utf-16-le")) // 2 <= bound

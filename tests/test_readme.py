@@ -15,7 +15,11 @@ from conftest import ROOT, SCRIPT_SECONDS
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SCRIPT = "skills/cc-compact/compact_session.py"
-OPTION_TABLES = {"## Options": SCRIPT, "### Options of the search": "skills/cc-query-chat/query_session.py"}  # heading -> whose options stand below it
+OPTION_TABLES = [  # heading, whose options stand below it, the line of --help above them, how many there are
+    ("## Options", SCRIPT, "\n\n", 20),
+    ("### Options of the search", "skills/cc-query-chat/query_session.py", "\n\n", 29),
+    ("## Fork: a slim copy to resume", "skills/cc-fork/fork_session.py", "\nwhat is copied:\n", 14),
+]
 SAMPLE = "tests/fixtures/sample/projects/-home-ada-orchard/5a3e1c70-8d42-4b6f-9c15-2f7be0d4a961.jsonl"
 
 SHOWN = [  # the elements of the sample's report that README.md shows, in this order
@@ -163,45 +167,26 @@ def test_the_shown_report_is_what_the_script_prints_now(clone: Path) -> None:
 
 def offered(usage: str) -> dict[str, str]:
     """Option with its value's name -> default, of a --help text."""
-    found = {}
-    for name, text in re.findall(r"^  (REF|-\S.*?) {2,}(\S.*)$", usage, re.M):
-        default = re.search(r"\(default:? (.*)\)$", text)
-        found[name] = default[1] if default else ""
-    return found
+    defaults = {name: re.search(r"\(default:? (.*)\)$", text) for name, text in re.findall(r"^  (REF|WORDS|-\S.*?) {2,}(\S.*)$", usage, re.M)}
+    return {name: default[1] if default else "" for name, default in defaults.items()}
 
 
 def table(heading: str) -> dict[str, str]:
     """The same of the option table below a heading of README.md."""
-    section = README.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
-    rows = re.findall(r"^\| (`(?:REF|-)[^|]*(?:\\\|[^|]*)?`) \| ([^|]*?) ?\| [^|]+ \|$", section, re.M)
-    found = {name.replace("`", "").replace("\\|", "|"): default for name, default in rows}
-    assert len(found) == len(rows) > 0, "an option stands twice, or none does"
-    return found
-
-
-@pytest.mark.skipif(os.name == "nt", reason="the command is for a POSIX shell")
-@pytest.mark.parametrize("heading, script", OPTION_TABLES.items())
-def test_the_option_table_is_that_of_help(clone: Path, heading: str, script: str) -> None:
-    usage = run(f"python3 {script} --help", clone, clone.parent / "home").stdout
-    section = README.partition(f"\n{heading}\n")[2].partition("\n#")[0]
-    named = {}
-    for name, text in re.findall(r"^  (REF|WORDS|-\S.*?) {2,}(\S.*)$", usage, re.M):
-        default = re.search(r"\(default:? ([^)]*)\)", text)
-        named[name] = default[1] if default else ""
+    section = README.partition(f"\n{heading}\n")[2].partition("\n#")[0].replace("\\|", "/")
     lines = re.findall(r"^\| (`(?:REF|WORDS|-)[^|]*`) \| ([^|]*?) ?\| [^|]+ \|$", section, re.M)
     rows = [(name.strip("`"), default) for names, default in lines for name in ([names.replace("`", "")] if "-h" in names else names.split("`, `"))]
-    listed = dict(rows)
-    assert len(named) >= 10, usage
-    assert len(listed) == len(rows), "an option stands twice"
-    assert listed == named
+    assert len(dict(rows)) == len(rows), "an option stands twice"
+    return dict(rows)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the command is for a POSIX shell")
-def test_the_option_table_of_fork_is_that_of_help(clone: Path) -> None:
-    usage = run("python3 skills/cc-fork/fork_session.py --help", clone, clone.parent / "home").stdout
-    own = usage.partition("\nwhat is copied:\n")[2]
-    assert len(offered(own)) == 14, own
-    assert table("Fork: a slim copy to resume") == offered(own)
+@pytest.mark.parametrize(("heading", "script", "above", "count"), OPTION_TABLES)
+def test_the_option_table_is_that_of_help(clone: Path, heading: str, script: str, above: str, count: int) -> None:
+    usage = run(f"python3 {script} --help", clone, clone.parent / "home").stdout
+    expected = offered(usage.partition(above)[2].replace("|", "/"))
+    assert len(expected) == count, usage
+    assert table(heading) == expected
 
 
 def test_links_lead_to_files_of_the_project() -> None:

@@ -82,8 +82,8 @@ def test_where_all_sessions_are_open_elsewhere_they_are_named(config: Path, monk
     live_client(config, A, os.getpid())
     monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", B)
     assert refusal() == (
-        "no session with a conversation that is not open in a client now in /home/ada/orchard "
-        f"(looked in {config}/projects/-home-ada-orchard; elsewhere with --project DIR or --all-projects); "
+        "no other session with a conversation that is not open in a client now in /home/ada/orchard "
+        f"(looked in {config}/projects/-home-ada-orchard; elsewhere with --project DIR or --all-projects); to go on with this one, /clear it first; "
         f'nearest: {A} "hello" 2026-05-01 10:01')
 
 
@@ -101,6 +101,14 @@ def test_of_a_damaged_file_it_is_said_how_much_is_damaged(run_script: Run, tmp_p
     done = run_script(COMPACT, "--file", "spoilt.jsonl")
     assert done.stderr.decode() == (
         "compact_session.py: no conversation in this session (spoilt.jsonl, in which 2 lines cannot be read); name another one by id or title\n")
+    assert run_script(FORK, "--file", "spoilt.jsonl").stderr.decode() == (
+        "fork_session.py: no conversation to copy in spoilt.jsonl, in which 2 lines cannot be read; name another session, or give --latest\n")
+
+
+def test_a_copy_tells_how_many_lines_of_its_source_are_damaged(config: Path, run_script: Run) -> None:
+    talk(config, A, extra="nonsense\n")
+    talk(config, B)
+    assert [forked(run_script, name).find("file-size").get("damaged-lines") for name in (A, B)] == ["1", None]  # type: ignore[union-attr]
 
 
 # ------------------------------------------------------------------------------------------------------------------ forks

@@ -975,9 +975,7 @@ def read_level(found: cc.Found, options: argparse.Namespace, quote: cc.Quoter) -
     """Read one session of the chain. Raises Refusal where it holds no conversation."""
     conversation = cc.read_conversation(cc.read_transcript(found.path))
     if not conversation.exchanges and not conversation.commands:
-        damaged = conversation.transcript.damaged
-        spoilt = f", in which {damaged} line{'s' * (damaged > 1)} cannot be read" if damaged else ""
-        raise cc.Refusal(f"no conversation in this session ({found.path}{spoilt}); name another one by id or title")
+        raise cc.Refusal(f"no conversation in this session ({conversation.transcript.described()}); name another one by id or title")
     return Level(found, conversation, options, quote)
 
 

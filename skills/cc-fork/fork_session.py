@@ -780,7 +780,7 @@ def make_plan(conversation: cc.Conversation, options: argparse.Namespace, source
     turns = turn_numbers(conversation)
     records = without_own_command(conversation.live if options.up_to is None else records_up_to(conversation, options.up_to, turns))
     if not any(record.summary or (record.kind == "assistant" and record.blocks) or cc.prompt_of(record) for record in records):
-        raise cc.Refusal(f"no conversation to copy in {conversation.transcript.path}; name another session by id or title")
+        raise cc.Refusal(f"no conversation to copy in {conversation.transcript.described()}; name another session, or give --latest")
     kept = options.last if options.last is not None else options.keep_last if options.compact else None
     start = 0 if kept is None else start_of_last(records, kept)
     cut, near = records[:start], records[min(start, len(records) - 1)]
@@ -1290,14 +1290,15 @@ def report_xml(found: cc.Found, conversation: cc.Conversation, copier: Copier, w
 def sizes_xml(conversation: cc.Conversation, tally: Tally, after: int, quote: cc.Quoter) -> list[str]:
     """What the copy of so many bytes saves, in tokens of the context and in bytes of the file."""
     usage = next((record.usage for record in reversed(conversation.live) if record.usage and not cc.is_synthetic(record)), None)
-    saved, before = tally.before - tally.after, conversation.transcript.size
+    saved, before, damaged = tally.before - tally.after, conversation.transcript.size, conversation.transcript.damaged or None
     tokens: dict[str, object] = {
         "tokens-before": tally.before // BYTES_PER_TOKEN,
         "tokens-after": tally.after // BYTES_PER_TOKEN,
         "tokens-saved": saved // BYTES_PER_TOKEN,
         "last-usage": usage.context + usage.output if usage else None,
     }
-    sizes: dict[str, object] = {"bytes-before": before, "bytes-after": after, "saved-in-the-file-only": max(before - after - max(saved, 0), 0)}
+    only = max(before - after - max(saved, 0), 0)
+    sizes: dict[str, object] = {"bytes-before": before, "bytes-after": after, "saved-in-the-file-only": only, "damaged-lines": damaged}
     return [cc.element("context", quote.attributes(tokens), ""), cc.element("file-size", quote.attributes(sizes), "")]
 
 

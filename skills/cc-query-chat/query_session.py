@@ -206,8 +206,9 @@ QUOTED_OR_WORD = r"""(?<!\S)(?:"((?:\\"|[^"])+)"|`([^`]+)`|'([^']+)'|“([^”]+
 def split_words(text: str) -> list[str]:
     """The words of free text; "quoted phrases" stay whole (a quote inside one is written \\"), and so does what people put in
     other quotes or in backquotes. A sentence's marks at the end of a word are no part of it where there are several words."""
-    found = [(next(filter(None, phrases), "").replace('\\"', '"') or word) for *phrases, word in re.findall(QUOTED_OR_WORD, text)]
-    words = [re.sub(r"^(\S*\w)[?!.,;:]+\Z", r"\1", word) for word in found] if len(found) > 1 else found
+    found = [(next(filter(None, phrases), "").replace('\\"', '"'), word) for *phrases, word in re.findall(QUOTED_OR_WORD, text)]
+    marks = r"(?<=\w)[?!.,;:]+\Z" if len(found) > 1 else r"\Z"
+    words = [phrase or re.sub(marks, "", word) for phrase, word in found]
     return [word for word in words if word.strip()]
 
 
@@ -1381,8 +1382,8 @@ def lay_out_search(search: Search, tally: Tally) -> str:
     }
     body = ""
     if named and (named.note or named.others):
-        note = f"{named.note}; also fits: {'; '.join(named.others)}" if named.others else named.note
-        body = report.element("target", {}, report.quote.line(note, 500))
+        others = f"also fits: {'; '.join(named.others)}" if named.others else ""
+        body = report.element("target", {}, report.quote.line("; ".join(filter(None, (named.note, others))), 500))
     body += "" if tally.rows else no_hit(search, report)
     results = [result(n, hit, holders, search, report) for n, (hit, holders) in enumerate(zip(tally.hits, tally.holders()), 1)]
     shown = [""] * len(results)
@@ -1426,7 +1427,7 @@ def no_hit(search: Search, report: Report) -> str:
     options, named = search.options, search.named is not None
     missing = [
         ("other projects", "--all-projects", not options.all_projects and not named),
-        ("the project's other sessions", "no --chat", named),
+        ("the project's other sessions", "name none", named),
         ("sub-agents", "--subagents", not options.subagents),
         ("the prompt history", "--history", not options.history),
         ("thinking", "--type thinking", "thinking" not in search.kinds),
