@@ -1568,10 +1568,10 @@ SECRETS = (  # patterns are compiled when a hint is met: most texts hold none
     Secret("secret", ("secret", "token", "passw", "key", "credential"),
         r"(?i)(?P<keep>(?:secret|token|passwd|password|api[-_]?key|(?:access|account|private)_?key|(?<!primary)(?<!foreign)(?<!sort)(?<!cache)_key"
         rf"|credential)s?[\"']?\s*[=:]\s*[\"']?){NO_SECRET}"
-        r"(?=[^\s\"',;&]{0,200}[0-9])[^\s\"',;&]{12,}"),
+        r"(?=[^\s\"',;&，。；、]{0,200}[0-9])[^\s\"',;&，。；、]{12,}"),
     Secret("secret", ("secret", "token", "passw"),
         rf"(?P<keep>(?:SECRET|TOKEN|PASSWORD|PASSWD)[A-Z0-9_]{{0,40}}=[\"']?){NO_SECRET}"
-        r"(?:(?<=\")[^\"\n]{4,200}(?=\")|(?<=')[^'\n]{4,200}(?=')|[^\s\"',;&]{4,})"),
+        r"(?:(?<=\")[^\"\n]{4,200}(?=\")|(?<=')[^'\n]{4,200}(?=')|[^\s\"',;&，。；、]{4,})"),
 )
 # fmt: on
 HINTS = tuple(dict.fromkeys(hint for secret in SECRETS for hint in secret.hints))
@@ -1712,6 +1712,7 @@ class Section:
         self.caps = [ceiling]
         while self.caps[-1] > floor:
             self.caps.append(max(floor, self.caps[-1] * 7 // 10))
+        self.caps = sorted({*self.caps, self.brief}, reverse=True)  # room is granted for texts in brief: they have to be a step
         self.needed = [at for at, item in enumerate(items) if item.rank < 0]  # places of the items that are shown whatever lies between
         self.rendered: dict[int, list[str]] = {}
 
