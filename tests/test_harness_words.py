@@ -416,8 +416,20 @@ def test_an_exchange_in_which_the_person_chose_is_pivotal(report: Callable[[Sess
         if at == 9:
             session.call("AskUserQuestion", ASKED, "x", {"answers": {"Which wood?": "oak"}})
         session.row("assistant", [{"type": "text", "text": f"answer {at}"}])
-    (pivotal,) = (found for found in report(session).iter("exchanges") if found.get("section") == "pivotal")
-    assert [found.findtext("user") for found in pivotal] == ["step 9"]
+    shown = {str(found.get("section")): [one.findtext("user") for one in found] for found in report(session).iter("exchanges")}
+    assert shown["pivotal"] == ["step 9"]
+    assert shown["between"] == [f"step {at}" for at in (7, 8, 10, 11, 12, 13, 14)]
+
+
+def test_a_short_session_is_shown_whole(report: Callable[[Session], ElementTree.Element]) -> None:
+    session = Session()
+    for at in range(23):
+        session.row("user", f"step {at}")
+        session.row("assistant", [{"type": "text", "text": f"answer {at}"}])
+    parsed = report(session)
+    assert sorted(int(found.get("n", "0")) for found in parsed.iter("exchange")) == list(range(1, 24))
+    assert [found.get("section") for found in parsed.iter("exchanges")] == ["first", "between", "last"]
+    assert list(parsed.iter("omitted")) == []
 
 
 def test_a_short_choice_stands_with_what_it_answers(report: Callable[[Session], ElementTree.Element]) -> None:
@@ -591,10 +603,10 @@ def test_exchanges_that_are_not_shown_are_counted_and_have_their_command(
         session.row("user", f"step {at}")
         session.row("assistant", [{"type": "text", "text": f"made {at}"}])
     (omitted,) = report(session).iter("omitted")
-    assert (omitted.get("shown"), omitted.get("or"), (omitted.text or "")[-12:]) == ("exchanges 15 of 25", "--keyword WORDS", " --turn 6-15")
+    assert (omitted.get("shown"), omitted.get("or"), (omitted.text or "")[-11:]) == ("exchanges 23 of 25", "--keyword WORDS", " --turn 6-7")
     shutil.copytree(COMPACT.parent, tmp_path / "alone/cc-compact")  # without the search its options are not advised
     (omitted,) = ElementTree.fromstring(run_script(tmp_path / "alone/cc-compact" / COMPACT.name, "--file", session.write(tmp_path)).stdout).iter("omitted")
-    assert (omitted.get("shown"), omitted.get("or"), (omitted.text or "")[-10:]) == ("exchanges 15 of 25", None, " --last 40")
+    assert (omitted.get("shown"), omitted.get("or"), (omitted.text or "")[-10:]) == ("exchanges 23 of 25", None, " --last 40")
     for at in range(2):
         session.call("TaskCreate", {"subject": f"task {at}", "description": "as it was said in the plan"})
     assert [call.text for call in report(session).iter("call")] == ["TaskCreate: task 0", "TaskCreate: task 1"]
