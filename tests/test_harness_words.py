@@ -353,6 +353,19 @@ def test_a_long_paste_leaves_room_for_the_persons_own_words(report: Callable[[Se
     assert next(parsed.iter("user")).text == f"here is the spec:\n{told}\nbuild it as it says there"
 
 
+def test_a_line_of_the_timeline_tells_its_day_though_the_line_before_is_left_out(report: Callable[[Session], ElementTree.Element]) -> None:
+    session = Session()
+    for at in range(90):
+        said = "weiter" if at % 3 != 1 else f"look at the {at}th tree of the orchard"
+        session.row("user", said, timestamp=f"2026-05-{at // 30 + 1:02d}T10:{at % 30:02d}:00.000Z")
+        session.row("assistant", [{"type": "text", "text": "Looked."}])
+    whole = [prompt.get("ts") for prompt in report(session).iter("prompt")]
+    assert (whole[0], whole[1], whole[30], whole[31]) == ("2026-05-01 10:00", "01 10:01", "2026-05-02 10:00", "02 10:01")
+    left = {int(prompt.get("n", "")): prompt for prompt in report(session, "--max-chars", "3600").iter("prompt")}
+    assert len(left) > 10 and [prompt.text for prompt in left.values()].count("weiter") <= 1  # what says little goes first
+    assert [(n, prompt.get("ts")) for n, prompt in left.items() if 30 < n < 61][0] in [(32, "02 10:01"), (35, "02 10:04"), (38, "02 10:07")]
+
+
 @pytest.mark.parametrize("bound", [4000, 6000, 9000])
 def test_what_the_ledger_does_not_take_goes_to_the_sections(bound: int, report: Callable[..., ElementTree.Element]) -> None:
     session = Session()

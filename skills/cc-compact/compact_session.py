@@ -108,12 +108,13 @@ CHOICE = cue_pattern(
 )
 OTHER_LANGUAGES = cue_pattern(  # rules, corrections and choices: German, French, Spanish, and a few words of others
     r"immer(?! noch| wieder)|kein\w*(?! (?:ahnung|problem|plan|thema))|nur(?! so\b| mal\b| kurz| eine frage)|nie(?! gesehen| gehört)"
-    r"|ab (?:jetzt|sofort)|nein|nee?(?=[,.!]|$| nicht)|falsch|quatsch|halt(?=[,.!]|$)|ohne|(?:nicht|nix) (?!ge)\w+en"
-    r"|erst(?=[^.;]{1,40}, dann)|wir nehmen|nehmen wir|lieber|dann (?:variante|option)"
+    r"|nein|nee?(?=[,.!]|$| (?:nicht|falsch))|falsch|quatsch|halt(?=[,.!]|$)|ohne|erst(?=[^.;]{1,40}, dann)|lieber|dann (?:variante|option)"
+    r"|nicht (?!schlecht|schlimm|sicher|ganz|mehr|so\b|ge|wirklich|dringend|nötig)\w+"
     r"|non(?![-\w])|il faut(?! voir)|toujours(?! pas\b)|sans(?!-)|plutôt|gard(?:e|ez|ons)|on (?:garde|prend|reste)|prenons"
     r"|siempre|sólo|solo|mejor|vamos con|deja (?:el|la|los|las|eso|todo)|no (?:lo|la|los|las)"
     r"|non (?:toccare|usare|cambiare|modificare)|lascia|não (?!sei|vi)\w+",
     r"niemals|auf keinen fall|(?:darfs?t?|dürfen|will|soll|sollen)(?: [\w.-]+)? (?:nicht|kein\w*|nie)|muss immer|wird nichts?|(?:finger|hände) weg"
+    r"|muss [^.,;]{1,30} werden|ab (?:jetzt|sofort)|(?:vor|nach|bei) jede[mrn]|wir nehmen|nehmen wir|umentschieden"
     r"|bitte (?:nichts?|keine?[nrms]?|nie|immer|nur)|aber (?:ohne|nur|nicht|kein\w*)"
     r"|nicht (?:löschen|ändern|anfassen|entfernen|umbenennen|benutzen|verwenden|committen|pushen)"
     r"|(?:drin|stehen|so|unverändert) lassen|lass\w* [^.,;]{1,30} (?:in ruhe|stehen|drin)|(?:bevor|solange) ich|hab\w* (?:\w+ )?gesagt|ich meinte"
@@ -539,6 +540,7 @@ def both_ends(line: str, limit: int) -> str:
     return f"{head} … {tail}"
 
 
+SAYS_LITTLE = 16  # bytes, so fewer letters where each is more of a word; a plain prompt shorter than that is mostly a "go on"
 MUCH_SAID = 4_000  # a prompt longer than that brought material with it, and weighs a point
 MUCH_CHANGED = 20  # changed lines that weigh as much as one point; a rule weighs three
 DECIDED = {"refused": 2.0, "plan-refused": 2.0, "answer": 1.0, "plan-approved": 1.0}  # what a decision of the person weighs
@@ -682,10 +684,7 @@ class Level:
         return re.sub(PASTED, brief, text)
 
     def xml(self, depth: int, room: int) -> str:
-        """Its element in at most `room` units, empty where an ancestor does not fit at all.
-
-        Of an ancestor nothing has to be shown; of the session asked for the first and the last prompts have to.
-        """
+        """Its element in at most `room` units, empty where an ancestor does not fit at all."""
         role, identifier = "ancestor" if depth else "requested", self.conversation.transcript.id
         head = self.quote.attributes({"depth": depth, "role": role, "id": identifier, "title": cc.session_title(self.conversation)})
         left = room - cc.utf16_length(head) - len("<session></session>\n\n")
@@ -693,7 +692,7 @@ class Level:
             return ""
         most = max(LEDGER_UNITS, min(room // 20, LEDGER_UNITS * 2))
         for section, items in self.sections:
-            section.items = [item._replace(rank=max(item.rank, 0)) for item in items] if depth else list(items)
+            section.items = list(items)
         ledger = ""
         for kept_back in (0, 40, most):  # for the ledger: how long it gets shows only then, and it can grow by what is left out for it
             fitted = cc.lay_out([section for section, _ in self.sections], left - min(cc.utf16_length(ledger) + kept_back, most))
@@ -772,7 +771,7 @@ class Level:
         return cc.element(name, self.quote.attributes(attributes), self.quote.line(text, limit)) if text else ""
 
     def summary_items(self) -> list[cc.Item]:
-        """Where, when, how much, what it costs, how it ended: one line each, those of the session asked for always shown but the last ones."""
+        """Where, when, how much, what it costs, how it ended: one line each, most always shown."""
         records, note = self.conversation.happened, self.found.note
         first = next((record.timestamp for record in records if cc.seconds(record.timestamp) is not None), "")
         latest = next((record.timestamp for record in reversed(records) if cc.seconds(record.timestamp) is not None), "")
@@ -876,9 +875,9 @@ class Level:
         return self.quote.attributes({"n": exchange.n, "ts": clock(exchange.record.timestamp), **state})
 
     def final_section(self) -> cc.Section:
-        """The agent's last message, in full where it fits."""
+        """The agent's last message, in full where it fits; only the first and the last prompt stay longer."""
         final, most = self.final, self.options.max_chars
-        items = [cc.Item(-50, self.quote.quotation(final.replies[-1].text, most).escaped)] if final else []
+        items = [cc.Item(-99.5, self.quote.quotation(final.replies[-1].text, most).escaped)] if final else []
         n, ts = (final.n, clock(final.last.timestamp)) if final else (0, "")
         return self.section("final-agent-message", items, 2, (60, 300, most), n=n, ts=ts)
 
@@ -923,14 +922,16 @@ class Level:
         return found
 
     def prompt_items(self) -> list[cc.Item]:
-        """Every prompt in a line; where not all fit, plain typed ones are thinned first, those that steer last, evenly."""
-        items, day = [], ""
-        for rank, exchange in zip(evenly(len(self.prompted)), self.prompted):
-            date, _, hour = clock(exchange.record.timestamp).partition(" ")
+        """Every prompt in a line; where not all fit, those are thinned first that say little, then plain typed ones, those that steer last,
+        each evenly."""
+        times, items, day = [clock(exchange.record.timestamp) for exchange in self.prompted], [], ""
+        known = 8 if len({when[:10] for when in times}) > 1 else 11  # the line that a day begins with says more, but may be left out
+        for rank, exchange, when in zip(evenly(len(times)), self.prompted, times):
             plain = exchange.prompt.how == "typed" and self.weights[exchange.n] < 1 and "[image]" not in exchange.prompt.text
-            tier = 0 if self.cues[exchange.n].strength else 2 if plain or carries_on(exchange) else 1
-            items.append(cc.Item(tier + rank, self.render_prompt(exchange, tier, hour if date == day else f"{date} {hour}")))
-            day = date
+            idle = carries_on(exchange) or (plain and len(self.lines[exchange.n].encode("utf-8", "replace")) < SAYS_LITTLE)
+            tier = 0 if self.cues[exchange.n].strength else 3 if idle else 2 if plain else 1
+            items.append(cc.Item(tier + rank, self.render_prompt(exchange, tier, when[known:] if when[:10] == day else when)))
+            day = when[:10]
         return items
 
     def render_prompt(self, exchange: cc.Exchange, tier: int, when: str) -> Callable[[int], str]:
