@@ -268,6 +268,21 @@ def test_a_command_that_passed_later_is_no_problem(
     assert [found.findtext("command") for found in report(session).iter("problem")] == left
 
 
+@pytest.mark.parametrize(("command", "printed", "told"), [
+    ("git reset --hard HEAD~1", "HEAD is now at abc1 one", ["one"]), ("git reset HEAD^", "", ["one"]), ("git -C . reset -q HEAD~ --soft", "", ["one"]),
+    ("git reset --soft HEAD~2 && git commit -m three", "[main abc1236] three", ["three"]), ("git reset HEAD~1 -- gate.py", "", ["one", "two"]),
+    ("git reset --hard", "", ["one", "two"]), ("echo 'git reset HEAD~1'", "", ["one", "two"]),
+    ("git reset --hard HEAD~999", "", []),
+])
+def test_a_commit_that_was_taken_back_is_none(command: str, printed: str, told: list[str], report: Callable[[Session], ElementTree.Element]) -> None:
+    session = Session()
+    session.row("user", "go on")
+    for sha, subject in (("abc1234", "one"), ("abc1235", "two")):
+        session.call("Bash", {"command": f"git commit -m {subject}"}, f"[main {sha}] {subject}")
+    session.call("Bash", {"command": command}, printed)
+    assert [found.text for found in report(session).iter("outcome")] == told
+
+
 def test_an_amended_commit_is_told_as_it_became_and_a_merge_is_told(report: Callable[[Session], ElementTree.Element]) -> None:
     session = Session()
     session.row("user", "commit it")

@@ -312,10 +312,12 @@ COMMIT_LINE = r"(?m)^\[(?:detached HEAD|[^\s\]]+)(?: \([^)]*\))? ([0-9a-f]{7,40}
 NO_PUSH = r"(?m)Everything up-to-date|^error: failed to push|^fatal:"  # what a push says that a pipe made succeed
 REQUEST = r"\b(?:gh|glab)\s+(?:pr|mr)\s+(create|merge|close)\b[^|;&\n<>]*"
 QUIET_COMMIT = r"\bgit(?:\s+-[cC]\s+\S+)*\s+commit\b(?![^|;&\n]*\s--(?:dry-run|help))[^|;&\n]*\s(?:-[a-z]*q[a-z]*|--quiet)\b(?![^\n]*\|\|)"
+RESET = r"\bgit(?:\s+-[cC]\s+\S+)*\s+reset(?:\s+-[-\w]+)*\s+HEAD(?:~(\d{0,3})|\^)(?:\s+-[-\w]+)*\s*(?:\Z|[|;&\n])"  # with paths it undoes none
 
 
 def outcomes(calls: Calls) -> list[Entry]:
-    """Commits, pushes and pull requests that succeeded, from the client's note of them, else from git's own words."""
+    """Commits, pushes and pull requests that succeeded, from the client's note of them, else from git's own words. A commit that was
+    taken back before it was pushed is none."""
     found: list[Entry] = []
     for exchange, joined in calls:
         command = shell_command(joined)
@@ -325,6 +327,10 @@ def outcomes(calls: Calls) -> list[Entry]:
         operation = cc.mapping(cc.mapping(output.detail).get("gitOperation"))
         commit = cc.mapping(operation.get("commit"))
         commits = re.findall(COMMIT_LINE, output.text)
+        reset = None if joined.failed else re.search(RESET, bare)
+        for _ in range(int(reset[1] or 1) if reset else 0):
+            if found and found[-1].attributes["kind"] == "commit":
+                found.pop()
         if not commits and not joined.failed and (commit or re.search(QUIET_COMMIT, bare)):
             commits = [(cc.string(commit.get("sha")), commit_message(command))]
         if commits and found and found[-1].attributes["kind"] == "commit" and re.search(r"\bcommit\b.*\s--amend\b", bare):
