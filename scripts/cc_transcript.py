@@ -1615,7 +1615,7 @@ def cut(text: str, limit: int, hint: str = "", missing: int = 0) -> str:
     if room < BOTH_ENDS:  # both ends would say less than the head alone
         return within(text, max(limit - 1, 0)) + "…"
     head = within(text, room * 2 // 3)
-    tail = within(text[-(room - room * 2 // 3) :][::-1], room - room * 2 // 3)[::-1]
+    tail = ending(text, room - room * 2 // 3)
     return f"{head}{cut_mark(whole - len(head) - len(tail), hint)}{tail}"
 
 
@@ -1628,6 +1628,11 @@ def within(text: str, units: int) -> str:
     """The longest head of `text` that has at most `units` UTF-16 units."""
     head = text[:units]
     return head if head.isascii() else head.encode("utf-16-le", "surrogatepass")[: units * 2].decode("utf-16-le", "ignore")
+
+
+def ending(text: str, units: int) -> str:
+    """The longest tail of `text` that has at most `units` UTF-16 units."""
+    return within(text[-units:][::-1], units)[::-1]
 
 
 def shortened(text: str, limit: int) -> str:

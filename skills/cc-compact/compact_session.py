@@ -542,8 +542,7 @@ def both_ends(line: str, limit: int) -> str:
     """Head and tail of a prompt's line in `limit` units: without words that steer, what was asked may stand in either."""
     if len(line) <= limit:
         return line
-    head, tail = cc.within(line, limit // 2), cc.within(line[::-1], limit // 2 - len(" … "))[::-1]
-    return f"{head} … {tail}"
+    return f"{cc.within(line, limit // 2)} … {cc.ending(line, limit // 2 - len(' … '))}"
 
 
 SAYS_LITTLE = 16  # bytes, so fewer letters where each is more of a word; a plain prompt shorter than that is mostly a "go on"
@@ -853,7 +852,7 @@ class Level:
             user = cc.element("user", "", said.escaped(min(cap * 10, cap * 2 + above * 20, max(cap, self.options.maxlen))))
             shell_output = cc.element("shell-output", "", shell.escaped(cap // 2))
             reply_cap = max(cap, min(above * 10, NEEDED_REPLY))
-            fits = cap > cc.SMALLEST_CAP and (reply_cap >= cc.BOTH_ENDS or cc.utf16_length(final.text) <= reply_cap)
+            fits = reply_cap >= cc.BOTH_ENDS or cc.utf16_length(final.text) <= reply_cap
             parts = [opening.cut(cap // 4) if cap >= 300 else "", final.cut(reply_cap) if fits else ""]
             agent = cc.shortened(final.text, FINAL_HINT) if follows else "\n".join(filter(None, parts))
             reply = cc.element("agent", calls if agent else calls + whole, cc.escaped(agent))
@@ -872,7 +871,7 @@ class Level:
         if not short or not at or self.exchanges[at - 1] in (*self.first, *self.pivotal) or not self.exchanges[at - 1].replies:
             return ""
         line = self.quote.quotation(self.exchanges[at - 1].replies[-1].text, CUE_CHARS, one_line=True).text
-        return line if cc.utf16_length(line) <= BEFORE_CHARS else f"… {cc.within(line[::-1], BEFORE_CHARS - 2)[::-1]}"
+        return line if cc.utf16_length(line) <= BEFORE_CHARS else f"… {cc.ending(line, BEFORE_CHARS - 2)}"
 
     def exchange_attributes(self, exchange: cc.Exchange) -> str:
         """Its number and time, and what is not as usual about it."""
@@ -913,7 +912,7 @@ class Level:
         def render(cap: int) -> str:
             before = cc.element(name, "", lead.escaped(min(max(cap * 2 // 3, 30), LINE_CHARS))) if lead.text else ""
             ending = cap if name == "asked" and cap < min(len(text.text), LAST_WORDS) else 0
-            said = text._replace(text=f"… {text.text[-ending:]}") if ending else text
+            said = text._replace(text=f"… {cc.ending(text.text, ending)}") if ending else text
             return cc.element(tag, head, before + said.escaped(cap + 2)) + "\n"
 
         return render
