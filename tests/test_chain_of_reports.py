@@ -52,6 +52,13 @@ def test_who_of_the_chain_is_shown_without_a_hole(options: tuple[str, ...], show
     assert root.get("ancestor-not-found") is None
 
 
+def test_what_an_ancestor_was_about_and_came_to_stays_longest(chain: Path, run_script: Run) -> None:
+    root = ElementTree.fromstring(run_script(COMPACT, "--id", NAMES["a"], "--max-chars", "4000").stdout)
+    oldest = list(root.iter("session"))[-1]
+    assert [found.get("n") for found in oldest.iter("exchange")] == ["1", "20"]
+    assert [(found.findtext("agent") or "")[:9] for found in oldest.iter("exchange")] == ["", "answer 19"]
+
+
 def test_an_ancestor_that_is_gone_is_named(chain: Path, run_script: Run) -> None:
     (chain / f"{NAMES['c']}.jsonl").unlink()
     done = run_script(COMPACT, "--id", NAMES["a"])

@@ -268,6 +268,21 @@ def test_a_command_that_passed_later_is_no_problem(
     assert [found.findtext("command") for found in report(session).iter("problem")] == left
 
 
+@pytest.mark.parametrize(("command", "printed", "told"), [
+    ("git reset --hard HEAD~1", "HEAD is now at abc1 one", ["one"]), ("git reset HEAD^", "", ["one"]), ("git -C . reset -q HEAD~ --soft", "", ["one"]),
+    ("git reset --soft HEAD~2 && git commit -m three", "[main abc1236] three", ["three"]), ("git reset HEAD~1 -- gate.py", "", ["one", "two"]),
+    ("git reset --hard", "", ["one", "two"]), ("echo 'git reset HEAD~1'", "", ["one", "two"]),
+    ("git reset --hard HEAD~999", "", []),
+])
+def test_a_commit_that_was_taken_back_is_none(command: str, printed: str, told: list[str], report: Callable[[Session], ElementTree.Element]) -> None:
+    session = Session()
+    session.row("user", "go on")
+    for sha, subject in (("abc1234", "one"), ("abc1235", "two")):
+        session.call("Bash", {"command": f"git commit -m {subject}"}, f"[main {sha}] {subject}")
+    session.call("Bash", {"command": command}, printed)
+    assert [found.text for found in report(session).iter("outcome")] == told
+
+
 def test_an_amended_commit_is_told_as_it_became_and_a_merge_is_told(report: Callable[[Session], ElementTree.Element]) -> None:
     session = Session()
     session.row("user", "commit it")
@@ -353,6 +368,19 @@ def test_a_long_paste_leaves_room_for_the_persons_own_words(report: Callable[[Se
     assert next(parsed.iter("user")).text == f"here is the spec:\n{told}\nbuild it as it says there"
 
 
+def test_a_line_of_the_timeline_tells_its_day_though_the_line_before_is_left_out(report: Callable[[Session], ElementTree.Element]) -> None:
+    session = Session()
+    for at in range(90):
+        said = "weiter" if at % 3 != 1 else f"look at the {at}th tree of the orchard"
+        session.row("user", said, timestamp=f"2026-05-{at // 30 + 1:02d}T10:{at % 30:02d}:00.000Z")
+        session.row("assistant", [{"type": "text", "text": "Looked."}])
+    whole = [prompt.get("ts") for prompt in report(session).iter("prompt")]
+    assert (whole[0], whole[1], whole[30], whole[31]) == ("2026-05-01 10:00", "01 10:01", "2026-05-02 10:00", "02 10:01")
+    left = {int(prompt.get("n", "")): prompt for prompt in report(session, "--max-chars", "3600").iter("prompt")}
+    assert len(left) > 10 and [prompt.text for prompt in left.values()].count("weiter") <= 1  # what says little goes first
+    assert [(n, prompt.get("ts")) for n, prompt in left.items() if 30 < n < 61][0] in [(32, "02 10:01"), (35, "02 10:04"), (38, "02 10:07")]
+
+
 @pytest.mark.parametrize("bound", [4000, 6000, 9000])
 def test_what_the_ledger_does_not_take_goes_to_the_sections(bound: int, report: Callable[..., ElementTree.Element]) -> None:
     session = Session()
@@ -416,8 +444,20 @@ def test_an_exchange_in_which_the_person_chose_is_pivotal(report: Callable[[Sess
         if at == 9:
             session.call("AskUserQuestion", ASKED, "x", {"answers": {"Which wood?": "oak"}})
         session.row("assistant", [{"type": "text", "text": f"answer {at}"}])
-    (pivotal,) = (found for found in report(session).iter("exchanges") if found.get("section") == "pivotal")
-    assert [found.findtext("user") for found in pivotal] == ["step 9"]
+    shown = {str(found.get("section")): [one.findtext("user") for one in found] for found in report(session).iter("exchanges")}
+    assert shown["pivotal"] == ["step 9"]
+    assert shown["between"] == [f"step {at}" for at in (7, 8, 10, 11, 12, 13, 14)]
+
+
+def test_a_short_session_is_shown_whole(report: Callable[[Session], ElementTree.Element]) -> None:
+    session = Session()
+    for at in range(23):
+        session.row("user", f"step {at}")
+        session.row("assistant", [{"type": "text", "text": f"answer {at}"}])
+    parsed = report(session)
+    assert sorted(int(found.get("n", "0")) for found in parsed.iter("exchange")) == list(range(1, 24))
+    assert [found.get("section") for found in parsed.iter("exchanges")] == ["first", "between", "last"]
+    assert list(parsed.iter("omitted")) == []
 
 
 def test_a_short_choice_stands_with_what_it_answers(report: Callable[[Session], ElementTree.Element]) -> None:
@@ -591,10 +631,10 @@ def test_exchanges_that_are_not_shown_are_counted_and_have_their_command(
         session.row("user", f"step {at}")
         session.row("assistant", [{"type": "text", "text": f"made {at}"}])
     (omitted,) = report(session).iter("omitted")
-    assert (omitted.get("shown"), omitted.get("or"), (omitted.text or "")[-12:]) == ("exchanges 15 of 25", "--keyword WORDS", " --turn 6-15")
+    assert (omitted.get("shown"), omitted.get("or"), (omitted.text or "")[-11:]) == ("exchanges 23 of 25", "--keyword WORDS", " --turn 6-7")
     shutil.copytree(COMPACT.parent, tmp_path / "alone/cc-compact")  # without the search its options are not advised
     (omitted,) = ElementTree.fromstring(run_script(tmp_path / "alone/cc-compact" / COMPACT.name, "--file", session.write(tmp_path)).stdout).iter("omitted")
-    assert (omitted.get("shown"), omitted.get("or"), (omitted.text or "")[-10:]) == ("exchanges 15 of 25", None, " --last 40")
+    assert (omitted.get("shown"), omitted.get("or"), (omitted.text or "")[-10:]) == ("exchanges 23 of 25", None, " --last 40")
     for at in range(2):
         session.call("TaskCreate", {"subject": f"task {at}", "description": "as it was said in the plan"})
     assert [call.text for call in report(session).iter("call")] == ["TaskCreate: task 0", "TaskCreate: task 1"]

@@ -147,6 +147,7 @@ HIDDEN = {
     "storage key": ("AccountKey=" + Z, "AccountKey=[masked: secret]"),
     "sendgrid": ("S" + "G." + Z[:22] + "." + Z[:43], "[masked: token]"),
     "pgp": ("-----BEGIN " + "PGP PRIVATE KEY BLOCK-----\n" + Z + "\n-----END PGP PRIVATE KEY BLOCK-----", "[masked: private key]"),
+    "before a comma of another script": ("DB_PASSWORD=" + "hunter2hunter2" + "，别提交", "DB_PASSWORD=[masked: secret]，别提交"),
     "letters only": ("sk" + "_live_" + "abcdefghijklmnopqrstuvwx", "[masked: api key]"),
 }
 
@@ -286,6 +287,12 @@ def test_fit_shortens_texts_before_it_drops_items() -> None:
     section = cc.Section("s", "", items, 1, (10, 10, 100), 3)
     fitted = cc.fit(section, 8 + 3 * 40)
     assert fitted.shown == 3 and 3 * 10 <= len(fitted.xml) - 8 <= 3 * 40
+
+
+def test_the_room_that_is_granted_in_brief_is_used() -> None:
+    items = [cc.Item(0, lambda cap: "x" * min(cap, 1_000)) for _ in range(3)]
+    section = cc.Section("s", "", items, 1, (36, 90, 800), 3)
+    assert len(cc.fit(section, 8 + 3 * 90).xml) == 8 + 3 * 90
 
 
 def test_what_one_leaves_goes_to_the_others() -> None:

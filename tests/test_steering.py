@@ -36,6 +36,14 @@ import compact_session
     ("you changed the signature, callers break", 3), ("you still haven't fixed the footer", 3), ("forget the socket idea", 3), ("hold off on that", 3),
     ("almost, but the header moves", 3), ("ok get rid of the cache again", 3), ("i changed my mind, we keep csv", 3), ("• no, by date", 3),
     ("so nicht", 3), ("immer noch kaputt", 3), ("pas comme ça", 3), ("así no", 3), ("toujours pas", 3),
+    # German, French, Spanish, Russian, Chinese, Japanese, Korean
+    ("und finger weg vom namespace payments", 3), ("auf prod wird nichts applied, bevor ich ja sage", 3), ("gut, aber ohne -auto-approve", 3), ("ne, nimm 1.19.3", 3),
+    ("ich hab doch gesagt erst den plan", 3), ("wir bleiben bei postgres", 3), ("mach das rückgängig", 3), ("nicht pushen, die ci ist rot", 3),
+    ("garde natbib, l'école l'impose", 3), ("ce n'est pas ce que j'ai demandé", 3), ("plutôt la deuxième", 3), ("sans nouvelle dépendance", 3),
+    ("no inventes few ni many", 3), ("no lo des por bueno sin él", 3), ("me equivoqué antes", 3), ("deja el módulo como está", 3), ("eso no es lo que pedí", 3),
+    ("не перекодируй файлы", 3), ("никаких round", 3), ("стоп! верни вызов", 3), ("я же сказал без orm", 3), ("должно быть так же до копейки", 3),
+    ("外键不能用触发器", 3), ("别提交", 3), ("方案一", 3), ("改回去", 3), ("只能在预发跑", 3), ("UIKitは使わないでください", 3), ("元に戻して", 3), ("勝手にコミットしないこと", 3), ("건드리지 마", 3),
+    ("who told you it is low?", 3), ("strip the outputs first", 3), ("that one is a false positive, ignore", 2),
     # choices
     ("lets go with the queue", 2), ("ok lets use sqlite", 2), ("B", 2), ("yes, b.", 2), ("both please", 2), ("redis then", 2), ("the latter", 2), ("skip it", 2), ("the enum is nicer", 2), ("we can live with that", 2),
     ("let's not", 2), ("decision: sqlite", 2), ("1", 2), ("the first", 2), ("i'd take redis", 2), ("postgres wins", 2), ("lgtm", 2), ("my vote is the enum", 2),
@@ -49,6 +57,8 @@ import compact_session
     ("the constant is 5", 0), ("is there still time", 0), ("the only one", 0), ("k thx", 0), ("that should be it", 0), ("405 method not allowed", 0), ("does it still say that?", 0), ("you mentioned a race", 0), ("see you then", 0),
     ("ok then", 0), ("both tests are green", 0), ("no luck yet", 0), ("no errors", 0), ("no tests yet", 0), ("keine ahnung", 0), ("it works without my changes", 0), ("remember the bug?", 0), ("do all the tests need docker?", 0),
     ("it may not exist yet", 0), ("it may only take a second", 0), ("não sei", 0), ("ça n'est pas grave", 0), ("we can't reproduce it", 0), ("too much memory is used", 0), ("it wins by 2 points", 0), ("i take it that works", 0), ("use version 1.", 0), ("интернет, что нового", 0), ("é isso? да, спасибо", 0), ("测试通过了", 0), ("i want to see it", 0), ("treating it as text works", 0), ("yes do that", 0), ("warum ist das so", 0),
+    ("halt dich kurz", 0), ("die tests laufen ohne fehler durch", 0), ("peux-tu expliquer cette erreur ?", 0), ("no sé por qué falla", 0), ("не понимаю, почему падает", 0),
+    ("не могу найти файл", 0), ("为什么不能登录", 0), ("别的文件呢", 0), ("動かないのはなぜ?", 0), ("non-breaking spaces show up", 0), ("nix flake update fails", 0), ("what happens first?", 0),
 ])
 def test_what_steers(said: str, strength: int) -> None:
     assert compact_session.cue(said).strength == strength

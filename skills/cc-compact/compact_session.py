@@ -64,10 +64,8 @@ RULE = cue_pattern(
     r"(?:never|do not|don't)(?! (?:mind|you(?! dare)|we|they|i|know|think|see|seen|worry|care|get|understand)\b)|always|no matter"
     r"|whatever you do|make sure|be careful|only|avoid|keep(?! going)|without|refrain|no (?:new|more|other|[\w.-]+ (?:in|on|to|from|for|against))"
     r"|no (?!idea|clue|problem|worries|luck|errors|changes|output|tests)[\w-]+(?: (?!yet)[\w-]+)?(?: please| pls|(?=[.,;!]|$))"
-    r"|leave (?:the|that|this|it|them|those|these|my|our)|immer(?! noch| wieder)|kein\w*(?! (?:ahnung|problem|plan|thema))"
-    r"|nur(?! so\b| mal\b| kurz| eine frage)|nie(?! gesehen| gehört)|il faut(?! voir)|toujours(?! pas\b)|siempre|sólo|solo"
-    r"|stick to|ask (?:me|first|before)|hands off|treat|remember (?:that|to)|(?:stay|keep) (?:away|off|out)"
-    r"|from (?:now|here) on|for the rest of|if in doubt|answer in|ab (?:jetzt|sofort)|non (?:toccare|usare)|não (?!sei|vi)\w+",
+    r"|leave (?:the|that|this|it|them|those|these|my|our)|stick to|ask (?:me|first|before)|hands off|treat|remember (?:that|to)"
+    r"|(?:stay|keep) (?:away|off|out)|from (?:now|here) on|for the rest of|if in doubt|answer in",
     r"(?:you|we|they|everyone|(?:any|every|no)thing) (?:can )?(?:never(?! know)|always(?! had))"
     r"|(?:should|must|shall|to) (?:never|always|only|not(?! work))|may (?:never|only be)|(?:you|we) may not"
     r"|all(?<!do all) [^.,;?]{1,30} (?:need|must|should)|my (?:okay|ok|approval|permission)|(?:please|pls) (?:not|only|be|keep|leave)"
@@ -82,14 +80,11 @@ RULE = cue_pattern(
     r"|i (?:do not|don't|never|only) (?:want|like)|i(?:'d like| want) (?:you to|every|all)|everything (?:except|but)"
     r"|(?:is|are|stays?|we're|you're|that's) (?:forbidden|off limits|off the table|frozen|not allowed|not negotiable)|everywhere(?=[.,;!]|$)"
     r"|leave [^.,;]{1,40} (?:alone|untouched)|as (?:it|they) (?:is|are)"
-    r"|nobody|nowhere else|every [^.,;?]{1,30} (?:needs|gets|has|should)|(?:rules?|requirements?)(?=:)|nooit|altijd|sempre|aldrig|alltid|nigdy|zawsze"
-    r"|under no circumstances|niemals|auf keinen fall|(?:darfs?t?|dürfen|will|soll|sollen)(?: [\w.-]+)? (?:nicht|kein\w*|nie)"
-    r"|bitte (?:nichts?|keine?[nrms]?|nie|immer|nur)|nicht (?:löschen|ändern|anfassen|entfernen|umbenennen|benutzen|verwenden|committen|pushen)"
-    r"|(?:drin|stehen|so|unverändert) lassen|lass\w* [^.,;]{1,30} (?:in ruhe|stehen|drin)|surtout pas|muss immer|jamais|il ne faut pas|nunca|jamás"
-    r"|n(?:e |')(?!(?:sais|vois|est|ai?|y)\b)\w+ (?:pas|rien|plus)|no (?:toques|cambies|borres|uses|hagas|modifiques)|no debes|hay que",
+    r"|nobody|nowhere else|every [^.,;?]{1,30} (?:needs|gets|has|should)|(?:rules?|requirements?)(?=:)|under no circumstances"
+    r"|first(?=[.;!]|$)(?<!at first)(?<!the first)",
 )
 CORRECTION = cue_pattern(
-    r"no(?=[,.:;!-]|$| (?:no|not|don't|that|this|it|the|use|take|i|we|you)\b)|nope|nah|oops|nein|non|falsch|stop|wait|hold o(?:n|ff)|forget|actually"
+    r"no(?=[,.:;!-]|$| (?:no|not|don't|that|this|it|the|use|take|i|we|you)\b)|nope|nah|oops|stop|wait|hold o(?:n|ff)|forget|actually"
     r"|rather|not (?!sure|yet|bad|only|really|urgent|a\b|now)\w+|almost(?=[,.:;-])|undo|revert|restore|get rid of|start over"
     r"|you (?!mention|ask|suggest|propos|finish|fix|explain|need)\w+ed\b|put [^.,;]{1,40} back|try again|too (?:complicated|much)(?=[.,!]|$)"
     r"|(?:put|move|use|write|add|call|name|take) (?:[^.,;]|\.\w){1,60} (?<!if )(?<!or )(?<!why )not(?! (?:sure|yet)\b)",
@@ -100,24 +95,43 @@ CORRECTION = cue_pattern(
     r"|(?:that|this|it)(?:'s| is| was|) ?(?:(?:not|isn't|wasn't) (?:what|right|how|correct|the|my|it)|backwards)|not what i"
     r"|i (?:just |already )?(?:said|told you|meant|wanted|asked for)|i (?:didn't|did not|never) (?:ask|say|said|mean|want)|instead|supposed to"
     r"|you (?:forgot|missed|misread|misunderstood|broke|ignored|removed|deleted|got|dropped|mixed)|(?:that|this|it) (?:just )?broke"
-    r"|undo (?:that|this|it|the)|(?:bring|change|roll) [^.,;]{1,30} back|go back to"
-    r"|stattdessen|das (?:ist falsch|stimmt nicht)|so nicht|immer noch (?:nicht|kaputt|falsch)|au lieu de|c'est faux|pas comme ça|toujours pas"
-    r"|en lugar de|en vez de|así no",
+    r"|undo (?:that|this|it|the)|(?:bring|change|roll) [^.,;]{1,30} back|go back to|who (?:told|asked) you",
 )
 CHOICE = cue_pattern(
-    r"take(?! (?:a|care|into|over)\b)|pick(?! up)|choose|prefer|we (?:take|pick|choose)|we'll (?:use|go|take)|yes to|skip|drop|ship it|lgtm"
+    r"take(?! (?:a|care|into|over)\b)|pick(?! up)|choose|prefer|we (?:take|pick|choose)|we'll (?:use|go|take)|yes to|skip|drop|ignore|ship it|lgtm"
     r"|[a-d1-9](?=\.?$)|the (?:first|second|third|last)(?=[.,!]|$)|both(?=[.,!]|$| please)|lets (?:go (?:with|for)|use|take|keep|stick|do|try)"
-    r"|[^.,;:]{1,30} it is(?=\.|$)|(?!ok|what|and|see|talk|well|back|until|bye)[\w-]+ then(?=\.|$)|wir nehmen|nehmen wir|on prend|prenons|vamos con",
+    r"|[^.,;:]{1,30} it is(?=\.|$)|(?!ok|what|and|see|talk|well|back|until|bye)[\w-]+ then(?=\.|$)",
     r"let(?:'s| us) (?:go (?:with|for|the)|not|use|take|keep|stick|do|try)|(?:go|stick|stay|ahead) with|go for"
     r"|wins(?=[.,!]|$)|i(?:'d| would)? (?:prefer|rather|choose|pick|say|take(?! (?:it|a)\b))|i (?:chose|picked|decided)|decided|settled? on"
     r"|option [a-d1-9]|decision(?=:)|my vote|the (?:first|second|third|last|other) (?:one|option|variant|way|approach)|the (?:latter|former)"
-    r"|(?:is|like [^.,;]{1,30}) (?:better|more|nicer|cleaner|fine for)|can live with|agreed|sounds good|lieber|je préfère|prefiero",
+    r"|(?:is|like [^.,;]{1,30}) (?:better|more|nicer|cleaner|fine for)|can live with|agreed|sounds good",
 )
-OTHER_SCRIPTS = (  # rules and corrections in languages that put no blanks between words, or write other letters
-    r"\b(?:никогда|всегда|нельзя|не надо|не (?:трогай|меняй|удаляй|используй)\w*|нет,)|绝不|绝对|必须|不要|不得|禁止|务必|一定要|不对|絶対|必ず"
-    r"|しないで|違[うい]|절대|반드시|항상|하지 ?마"
+OTHER_LANGUAGES = cue_pattern(  # rules, corrections and choices: German, French, Spanish, and a few words of others
+    r"immer(?! noch| wieder)|kein\w*(?! (?:ahnung|problem|plan|thema))|nur(?! so\b| mal\b| kurz| eine frage)|nie(?! gesehen| gehört)"
+    r"|nein|nee?(?=[,.!]|$| (?:nicht|falsch))|falsch|quatsch|halt(?=[,.!]|$)|ohne|erst(?=[^.;]{1,40}, dann)|lieber|dann (?:variante|option)"
+    r"|nicht (?!schlecht|schlimm|sicher|ganz|mehr|so\b|ge|wirklich|dringend|nötig)\w+"
+    r"|non(?![-\w])|il faut(?! voir)|toujours(?! pas\b)|sans(?!-)|plutôt|gard(?:e|ez|ons)|on (?:garde|prend|reste)|prenons"
+    r"|siempre|sólo|solo|mejor|vamos con|deja (?:el|la|los|las|eso|todo)|no (?:lo|la|los|las)"
+    r"|non (?:toccare|usare|cambiare|modificare)|lascia|não (?!sei|vi)\w+",
+    r"niemals|auf keinen fall|(?:darfs?t?|dürfen|will|soll|sollen)(?: [\w.-]+)? (?:nicht|kein\w*|nie)|muss immer|wird nichts?|(?:finger|hände) weg"
+    r"|muss [^.,;]{1,30} werden|ab (?:jetzt|sofort)|(?:vor|nach|bei) jede[mrn]|wir nehmen|nehmen wir|umentschieden"
+    r"|bitte (?:nichts?|keine?[nrms]?|nie|immer|nur)|aber (?:ohne|nur|nicht|kein\w*)"
+    r"|nicht (?:löschen|ändern|anfassen|entfernen|umbenennen|benutzen|verwenden|committen|pushen)"
+    r"|(?:drin|stehen|so|unverändert) lassen|lass\w* [^.,;]{1,30} (?:in ruhe|stehen|drin)|(?:bevor|solange) ich|hab\w* (?:\w+ )?gesagt|ich meinte"
+    r"|stattdessen|das (?:ist falsch|stimmt nicht)|so nicht|immer noch (?:nicht|kaputt|falsch)|rückgängig|(?:bleiben wir|wir bleiben) bei"
+    r"|surtout pas|jamais|il ne faut pas|n(?:e |')(?!(?:sais|vois|est|ai?|y)\b)\w+ (?:pas|rien|plus)|doi(?:t|vent) (?:rester|être)|demande[- ]moi"
+    r"|au lieu de|c'est faux|pas comme ça|toujours pas|pas ce que j'ai|en arrière|je (?:t'ai|l'ai|vous ai) dit|je préfère"
+    r"|nunca|jamás|no (?:toques|cambies|borres|uses|hagas|modifiques|subas|pongas|quites|metas|inventes)|no debes|hay que|en lugar de|en vez de"
+    r"|así no|me equivoqué|no es lo que|vuelve a|prefiero|nada de|nooit|altijd|sempre|aldrig|alltid|nigdy|zawsze",
 )
-CUE_CHARS = 4_000  # of a prompt's line, how much is searched for them; what follows is mostly pasted
+OTHER_SCRIPTS = (  # the same in languages that put no blanks between words, or write other letters
+    r"\b(?:никогда|всегда|нельзя|никак(?:их|ого|ой)|не надо|не \w+(?:[аеиуя]йт?е?|ть)\b|нет,|стоп\b|сначала"
+    r"|долж(?:ен|н[аоы])\b|надо (?:сохранить|оставить)|верни|это не то|же (?:сказал|говорил|просил)|давай(?:те)? (?:лучше|перв|втор|вариант))"
+    r"|绝不|绝对|必须|不要|不得|不许|不允许|不能用|只能|禁止|务必|一定要|别(?!的|人|处|名)|不对|改回|我说的是|方案[一二三四\w]|用第"
+    r"|絶対|必ず|しないで|ないで(?:ください|ね|[。！]|$)|ないこと|使わない|違[うい]|そうじゃな|元に戻|案[一二三\w]"
+    r"|절대|반드시|항상|지 ?마(?:세요|라|요|[.! ]|$)|말고|되돌려|번째로"
+)
+CUE_CHARS = 4_000  # of a prompt's line, how much is searched for cues; what follows is mostly pasted
 
 
 # ------------------------------------------------------------------------------------------------ what the report says
@@ -298,10 +312,12 @@ COMMIT_LINE = r"(?m)^\[(?:detached HEAD|[^\s\]]+)(?: \([^)]*\))? ([0-9a-f]{7,40}
 NO_PUSH = r"(?m)Everything up-to-date|^error: failed to push|^fatal:"  # what a push says that a pipe made succeed
 REQUEST = r"\b(?:gh|glab)\s+(?:pr|mr)\s+(create|merge|close)\b[^|;&\n<>]*"
 QUIET_COMMIT = r"\bgit(?:\s+-[cC]\s+\S+)*\s+commit\b(?![^|;&\n]*\s--(?:dry-run|help))[^|;&\n]*\s(?:-[a-z]*q[a-z]*|--quiet)\b(?![^\n]*\|\|)"
+RESET = r"\bgit(?:\s+-[cC]\s+\S+)*\s+reset(?:\s+-[-\w]+)*\s+HEAD(?:~(\d{0,3})|\^)(?:\s+-[-\w]+)*\s*(?:\Z|[|;&\n])"  # with paths it undoes none
 
 
 def outcomes(calls: Calls) -> list[Entry]:
-    """Commits, pushes and pull requests that succeeded, from the client's note of them, else from git's own words."""
+    """Commits, pushes and pull requests that succeeded, from the client's note of them, else from git's own words. A commit that was
+    taken back before it was pushed is none."""
     found: list[Entry] = []
     for exchange, joined in calls:
         command = shell_command(joined)
@@ -311,6 +327,10 @@ def outcomes(calls: Calls) -> list[Entry]:
         operation = cc.mapping(cc.mapping(output.detail).get("gitOperation"))
         commit = cc.mapping(operation.get("commit"))
         commits = re.findall(COMMIT_LINE, output.text)
+        reset = None if joined.failed else re.search(RESET, bare)
+        for _ in range(int(reset[1] or 1) if reset else 0):
+            if found and found[-1].attributes["kind"] == "commit":
+                found.pop()
         if not commits and not joined.failed and (commit or re.search(QUIET_COMMIT, bare)):
             commits = [(cc.string(commit.get("sha")), commit_message(command))]
         if commits and found and found[-1].attributes["kind"] == "commit" and re.search(r"\bcommit\b.*\s--amend\b", bare):
@@ -484,7 +504,7 @@ class Cue(NamedTuple):
 def cue(line: str) -> Cue:
     """The strongest cue in the head of a prompt's line."""
     said = f". {line[:CUE_CHARS].lower()}".replace("’", "'").replace("•", "*")
-    for strength, pattern in ((3, RULE), (3, CORRECTION), (2, CHOICE)):
+    for strength, pattern in ((3, RULE), (3, CORRECTION), (2, CHOICE), (3, OTHER_LANGUAGES)):
         if found := pattern.search(said):
             return Cue(strength, found.end() - 2)
     found = None if said.isascii() else re.search(OTHER_SCRIPTS, said)
@@ -522,10 +542,10 @@ def both_ends(line: str, limit: int) -> str:
     """Head and tail of a prompt's line in `limit` units: without words that steer, what was asked may stand in either."""
     if len(line) <= limit:
         return line
-    head, tail = cc.within(line, limit // 2), cc.within(line[::-1], limit // 2 - len(" … "))[::-1]
-    return f"{head} … {tail}"
+    return f"{cc.within(line, limit // 2)} … {cc.ending(line, limit // 2 - len(' … '))}"
 
 
+SAYS_LITTLE = 16  # bytes, so fewer letters where each is more of a word; a plain prompt shorter than that is mostly a "go on"
 MUCH_SAID = 4_000  # a prompt longer than that brought material with it, and weighs a point
 MUCH_CHANGED = 20  # changed lines that weigh as much as one point; a rule weighs three
 DECIDED = {"refused": 2.0, "plan-refused": 2.0, "answer": 1.0, "plan-approved": 1.0}  # what a decision of the person weighs
@@ -537,11 +557,13 @@ def carries_on(exchange: cc.Exchange) -> bool:
 
 
 def choose(exchanges: list[cc.Exchange], weights: dict[int, float], first: int, middle: int, last: int) -> tuple[list[cc.Exchange], ...]:
-    """The exchanges shown: the first ones, the pivotal ones between, the last ones. None stands in two groups."""
+    """The exchanges shown: the first ones, the pivotal ones of those between, others where there are fewer than `middle` of these (the
+    later ones; a short session is shown whole), the last ones. None stands in two groups."""
     end = max(len(exchanges) - last, 0)
-    opening, between = exchanges[: min(first, end)], exchanges[first:end]
-    best = sorted((exchange for exchange in between if weights[exchange.n] >= 1), key=lambda exchange: (-weights[exchange.n], -exchange.n))[:middle]
-    return opening, sorted(best, key=lambda exchange: exchange.n), exchanges[end:]
+    weightiest = sorted(exchanges[first:end], key=lambda exchange: (-weights[exchange.n], -exchange.n))[:middle]
+    between = sorted(weightiest, key=lambda exchange: exchange.n)
+    pivotal = [exchange for exchange in between if weights[exchange.n] >= 1]
+    return exchanges[: min(first, end)], pivotal, [exchange for exchange in between if weights[exchange.n] < 1], exchanges[end:]
 
 
 def evenly(count: int) -> list[float]:
@@ -641,7 +663,7 @@ class Level:
         self.weights = {exchange.n: self.weight(exchange, decided.get(exchange.n, 0.0)) for exchange in self.exchanges}
         self.prompted = [exchange for exchange in self.exchanges if exchange.n]
         told = self.prompted or self.exchanges
-        self.first, self.pivotal, self.last = choose(told, self.weights, options.first, options.middle, options.last)
+        self.first, self.pivotal, self.between, self.last = choose(told, self.weights, options.first, options.middle, options.last)
         asked = [exchange for exchange in told if not carries_on(exchange)]
         self.needed = [*asked[: min(options.first, 1)], *self.last[-3:]]  # the intent, and most of what comes next
         self.final = next((exchange for exchange in reversed(self.exchanges) if exchange.replies), None)  # it holds the agent's last message
@@ -667,10 +689,7 @@ class Level:
         return re.sub(PASTED, brief, text)
 
     def xml(self, depth: int, room: int) -> str:
-        """Its element in at most `room` units, empty where an ancestor does not fit at all.
-
-        Of an ancestor nothing has to be shown; of the session asked for the first and the last prompts have to.
-        """
+        """Its element in at most `room` units, empty where an ancestor does not fit at all."""
         role, identifier = "ancestor" if depth else "requested", self.conversation.transcript.id
         head = self.quote.attributes({"depth": depth, "role": role, "id": identifier, "title": cc.session_title(self.conversation)})
         left = room - cc.utf16_length(head) - len("<session></session>\n\n")
@@ -678,7 +697,7 @@ class Level:
             return ""
         most = max(LEDGER_UNITS, min(room // 20, LEDGER_UNITS * 2))
         for section, items in self.sections:
-            section.items = [item._replace(rank=max(item.rank, 0)) for item in items] if depth else list(items)
+            section.items = list(items)
         ledger = ""
         for kept_back in (0, 40, most):  # for the ledger: how long it gets shows only then, and it can grow by what is left out for it
             fitted = cc.lay_out([section for section, _ in self.sections], left - min(cc.utf16_length(ledger) + kept_back, most))
@@ -731,6 +750,7 @@ class Level:
             self.section("session-summary", self.summary_items(), 4, (1, 1, 1)),
             self.exchange_section("first", self.first, range(len(self.first)), 0.5),
             self.exchange_section("pivotal", self.pivotal, [10 - self.weights[exchange.n] for exchange in self.pivotal], 0.5),
+            self.exchange_section("between", self.between, range(len(self.between))[::-1], 0.5),
             self.exchange_section("last", self.last, range(len(self.last))[::-1], 1),
             self.final_section(),
             self.entries("decisions", "decision", self.decisions, 12, (36, 90, most)),
@@ -740,7 +760,7 @@ class Level:
             self.entries("subagents", "subagent", subagents(self.calls, notices), 8, (48, 140, most)),
             self.entries("problems", "problem", problems(failing, notices), 3, (60, 140, most), len(failing)),
             self.compaction_section(),
-            self.section("prompt-timeline", self.prompt_items(), 16, (32, 32, LINE_CHARS)),
+            self.section("prompt-timeline", self.prompt_items(), 16, (32, 48, LINE_CHARS)),
             self.section("last-tool-calls", [self.call_item(*place) for place in enumerate(self.calls[-LAST_CALLS:])], 0.5, (30, 30, LINE_CHARS)),
         ]
         return [(section, section.items) for section in made if section.items]
@@ -756,7 +776,7 @@ class Level:
         return cc.element(name, self.quote.attributes(attributes), self.quote.line(text, limit)) if text else ""
 
     def summary_items(self) -> list[cc.Item]:
-        """Where, when, how much, what it costs, how it ended: one line each, those of the session asked for always shown but the last ones."""
+        """Where, when, how much, what it costs, how it ended: one line each, most always shown."""
         records, note = self.conversation.happened, self.found.note
         first = next((record.timestamp for record in records if cc.seconds(record.timestamp) is not None), "")
         latest = next((record.timestamp for record in reversed(records) if cc.seconds(record.timestamp) is not None), "")
@@ -832,7 +852,7 @@ class Level:
             user = cc.element("user", "", said.escaped(min(cap * 10, cap * 2 + above * 20, max(cap, self.options.maxlen))))
             shell_output = cc.element("shell-output", "", shell.escaped(cap // 2))
             reply_cap = max(cap, min(above * 10, NEEDED_REPLY))
-            fits = cap > cc.SMALLEST_CAP and (reply_cap >= cc.BOTH_ENDS or cc.utf16_length(final.text) <= reply_cap)
+            fits = reply_cap >= cc.BOTH_ENDS or cc.utf16_length(final.text) <= reply_cap
             parts = [opening.cut(cap // 4) if cap >= 300 else "", final.cut(reply_cap) if fits else ""]
             agent = cc.shortened(final.text, FINAL_HINT) if follows else "\n".join(filter(None, parts))
             reply = cc.element("agent", calls if agent else calls + whole, cc.escaped(agent))
@@ -851,7 +871,7 @@ class Level:
         if not short or not at or self.exchanges[at - 1] in (*self.first, *self.pivotal) or not self.exchanges[at - 1].replies:
             return ""
         line = self.quote.quotation(self.exchanges[at - 1].replies[-1].text, CUE_CHARS, one_line=True).text
-        return line if cc.utf16_length(line) <= BEFORE_CHARS else f"… {cc.within(line[::-1], BEFORE_CHARS - 2)[::-1]}"
+        return line if cc.utf16_length(line) <= BEFORE_CHARS else f"… {cc.ending(line, BEFORE_CHARS - 2)}"
 
     def exchange_attributes(self, exchange: cc.Exchange) -> str:
         """Its number and time, and what is not as usual about it."""
@@ -860,9 +880,9 @@ class Level:
         return self.quote.attributes({"n": exchange.n, "ts": clock(exchange.record.timestamp), **state})
 
     def final_section(self) -> cc.Section:
-        """The agent's last message, in full where it fits."""
+        """The agent's last message, in full where it fits; only the first and the last prompt stay longer."""
         final, most = self.final, self.options.max_chars
-        items = [cc.Item(-50, self.quote.quotation(final.replies[-1].text, most).escaped)] if final else []
+        items = [cc.Item(-99.5, self.quote.quotation(final.replies[-1].text, most).escaped)] if final else []
         n, ts = (final.n, clock(final.last.timestamp)) if final else (0, "")
         return self.section("final-agent-message", items, 2, (60, 300, most), n=n, ts=ts)
 
@@ -892,7 +912,7 @@ class Level:
         def render(cap: int) -> str:
             before = cc.element(name, "", lead.escaped(min(max(cap * 2 // 3, 30), LINE_CHARS))) if lead.text else ""
             ending = cap if name == "asked" and cap < min(len(text.text), LAST_WORDS) else 0
-            said = text._replace(text=f"… {text.text[-ending:]}") if ending else text
+            said = text._replace(text=f"… {cc.ending(text.text, ending)}") if ending else text
             return cc.element(tag, head, before + said.escaped(cap + 2)) + "\n"
 
         return render
@@ -907,14 +927,16 @@ class Level:
         return found
 
     def prompt_items(self) -> list[cc.Item]:
-        """Every prompt in a line; where not all fit, plain typed ones are thinned first, those that steer last, evenly."""
-        items, day = [], ""
-        for rank, exchange in zip(evenly(len(self.prompted)), self.prompted):
-            date, _, hour = clock(exchange.record.timestamp).partition(" ")
+        """Every prompt in a line; where not all fit, those are thinned first that say little, then plain typed ones, those that steer last,
+        each evenly."""
+        times, items, day = [clock(exchange.record.timestamp) for exchange in self.prompted], [], ""
+        known = 8 if len({when[:10] for when in times}) > 1 else 11  # the line that a day begins with says more, but may be left out
+        for rank, exchange, when in zip(evenly(len(times)), self.prompted, times):
             plain = exchange.prompt.how == "typed" and self.weights[exchange.n] < 1 and "[image]" not in exchange.prompt.text
-            tier = 0 if self.cues[exchange.n].strength else 2 if plain or carries_on(exchange) else 1
-            items.append(cc.Item(tier + rank, self.render_prompt(exchange, tier, hour if date == day else f"{date} {hour}")))
-            day = date
+            idle = carries_on(exchange) or (plain and len(self.lines[exchange.n].encode("utf-8", "replace")) < SAYS_LITTLE)
+            tier = 0 if self.cues[exchange.n].strength else 3 if idle else 2 if plain else 1
+            items.append(cc.Item(tier + rank, self.render_prompt(exchange, tier, when[known:] if when[:10] == day else when)))
+            day = when[:10]
         return items
 
     def render_prompt(self, exchange: cc.Exchange, tier: int, when: str) -> Callable[[int], str]:
@@ -1072,7 +1094,7 @@ def build_parser() -> cc.Parser:
     knobs.add_argument("--decay", metavar="F", type=fraction, default=0.6, help="room of each ancestor against the one before (default 0.6)")
     knobs.add_argument("--first", metavar="N", type=cc.count, default=5, help="first exchanges shown (default 5)")
     knobs.add_argument("--last", metavar="N", type=cc.count, default=10, help="last exchanges shown (default 10)")
-    knobs.add_argument("--middle", metavar="N", type=cc.count, default=8, help="pivotal exchanges shown between them (default 8)")
+    knobs.add_argument("--middle", metavar="N", type=cc.count, default=8, help="exchanges shown between them, turning points first (default 8)")
     knobs.add_argument("--top-files", metavar="N", type=cc.count, default=10, help="most edited files shown (default 10)")
     knobs.add_argument("--maxlen", metavar="N", type=cc.count, default=800, help="longest quotation of one message (default 800)")
     return parser

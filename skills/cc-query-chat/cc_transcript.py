@@ -1557,10 +1557,10 @@ SECRETS = (  # patterns are compiled when a hint is met: most texts hold none
     Secret("secret", ("secret", "token", "passw", "key", "credential"),
         r"(?i)(?P<keep>(?:secret|token|passwd|password|api[-_]?key|(?:access|account|private)_?key|(?<!primary)(?<!foreign)(?<!sort)(?<!cache)_key"
         rf"|credential)s?[\"']?\s*[=:]\s*[\"']?){NO_SECRET}"
-        r"(?=[^\s\"',;&]{0,200}[0-9])[^\s\"',;&]{12,}"),
+        r"(?=[^\s\"',;&，。；、]{0,200}[0-9])[^\s\"',;&，。；、]{12,}"),
     Secret("secret", ("secret", "token", "passw"),
         rf"(?P<keep>(?:SECRET|TOKEN|PASSWORD|PASSWD)[A-Z0-9_]{{0,40}}=[\"']?){NO_SECRET}"
-        r"(?:(?<=\")[^\"\n]{4,200}(?=\")|(?<=')[^'\n]{4,200}(?=')|[^\s\"',;&]{4,})"),
+        r"(?:(?<=\")[^\"\n]{4,200}(?=\")|(?<=')[^'\n]{4,200}(?=')|[^\s\"',;&，。；、]{4,})"),
 )
 # fmt: on
 HINTS = tuple(dict.fromkeys(hint for secret in SECRETS for hint in secret.hints))
@@ -1604,7 +1604,7 @@ def cut(text: str, limit: int, hint: str = "", missing: int = 0) -> str:
     if room < BOTH_ENDS:  # both ends would say less than the head alone
         return within(text, max(limit - 1, 0)) + "…"
     head = within(text, room * 2 // 3)
-    tail = within(text[-(room - room * 2 // 3) :][::-1], room - room * 2 // 3)[::-1]
+    tail = ending(text, room - room * 2 // 3)
     return f"{head}{cut_mark(whole - len(head) - len(tail), hint)}{tail}"
 
 
@@ -1617,6 +1617,11 @@ def within(text: str, units: int) -> str:
     """The longest head of `text` that has at most `units` UTF-16 units."""
     head = text[:units]
     return head if head.isascii() else head.encode("utf-16-le", "surrogatepass")[: units * 2].decode("utf-16-le", "ignore")
+
+
+def ending(text: str, units: int) -> str:
+    """The longest tail of `text` that has at most `units` UTF-16 units."""
+    return within(text[-units:][::-1], units)[::-1]
 
 
 def shortened(text: str, limit: int) -> str:
@@ -1701,6 +1706,7 @@ class Section:
         self.caps = [ceiling]
         while self.caps[-1] > floor:
             self.caps.append(max(floor, self.caps[-1] * 7 // 10))
+        self.caps = sorted({*self.caps, self.brief}, reverse=True)  # room is granted for texts in brief: they have to be a step
         self.needed = [at for at, item in enumerate(items) if item.rank < 0]  # places of the items that are shown whatever lies between
         self.rendered: dict[int, list[str]] = {}
 
