@@ -318,6 +318,18 @@ def test_bookkeeping_and_pictures_are_no_text(ask: Ask, tmp_path: Path) -> None:
     assert ask("--file", path, "zircon").get("matched") == "0"
 
 
+@pytest.mark.parametrize("deep", [300, 980, 3_000])
+def test_what_nests_deep_is_searched_as_far_as_python_reads_it(run_script: Run, tmp_path: Path, deep: int) -> None:
+    nested = "[" * deep + '"zircon"' + "]" * deep
+    rows = [json.dumps(said(1, None, "zircon")), json.dumps(called(2, 1, "mcp__x", {"a": 0})).replace('{"a": 0}', f'{{"a": {nested}}}')]
+    rows.append(json.dumps(answered(3, 2, "zircon", {"a": 0})).replace('{"a": 0}', f'{{"a": {nested}}}'))
+    path = tmp_path / "s.jsonl"
+    path.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+    done = run_script(QUERY, "--file", path, "zircon")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert ElementTree.fromstring(done.stdout).get("matched") in ("1", "2", "3")  # how deep that is depends on its version
+
+
 def test_a_saved_output_is_searched_whole_also_where_the_folder_moved(ask: Ask, config: Path) -> None:
     """207 KB in a file, of which the record has a preview and the first 30 KB."""
     source = FIXTURES / "v197_print_multiturn/projects/-home-dev-proj-one-app"

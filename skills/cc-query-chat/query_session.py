@@ -424,21 +424,21 @@ MADE_UP = "image"  # the one word in an item that its line may not hold: it stan
 SAVED = rb"tool-results[/\\]+([\w.-]+)"
 SAVED_BY = rb"([\w-]+)[/\\]+\Z"  # what stands before that: the session
 NAME_BYTES = 256  # a file's name has 255 at most
-UNICODE_ESCAPES = r"\\\\|((?:\\u[0-9a-fA-F]{4})+)"
+CODE_STARTS = (0x1B, 0x9B)  # of a terminal's colour codes, which may stand within a word
 USE_SIEVE = True  # tests turn it off, to see that it never changes a result
 
 
 class Sieve:
     """The test of raw lines. It lets a line pass that cannot match, never the other way round.
 
-    `needles` are bytes of which one is in the lower-cased line, unless a character of it is spelled otherwise: `escaped` and
-    `high` (by their first byte) find such spellings, and a line with one of them is looked at letter by letter for `pieces`.
+    `needles` are bytes of which one is in the lower-cased line, unless a character of it is spelled otherwise, or a colour code stands in
+    it: `escaped` and `high` (by their first byte) find such spellings, and the texts of a line with one of them are searched for `pieces`.
     """
 
     def __init__(self, literals: Optional[list[str]]) -> None:
         self.pieces: list[str] = []
         self.needles: set[bytes] = set()
-        self.codes: set[int] = set()
+        self.codes = set(CODE_STARTS)
         self.blind = not (literals and USE_SIEVE and all(self.take(fold(literal, False).replace("\u0131", "i")) for literal in literals))
         spelled = sorted(re.escape(json.dumps(chr(code))[3:-1]).encode() for code in self.codes)  # what follows the first \\u
         self.escaped = re.compile(rb"\\u(?:" + b"|".join([*([b"00[2-7]"] if self.needles else []), *spelled]) + rb")")
@@ -460,15 +460,16 @@ class Sieve:
             self.codes.update(spellings_of(letter))
         return letter != ""
 
-    def passes(self, data: bytes, line: bool = False) -> bool:
-        """Whether any line of these may match; of a single `line` it is looked at closely: a needle is in it, or one spelled otherwise."""
+    def passes(self, data: bytes, texts: Optional[Callable[[bytes], Iterable[str]]] = None) -> bool:
+        """Whether any line of these may match. Where `texts` gives what a line says, it is looked at closely: a needle is in it, or one
+        spelled otherwise."""
         lowered = data.lower()
         if any(needle in lowered for needle in self.needles):
             return True
         other = not data.isascii() and any(lead in data and any(spelling in data for spelling in known) for lead, known in self.high.items())
-        if not (other or self.escaped.search(lowered)):
+        if not (other or b"\x1b" in data or self.escaped.search(lowered)):
             return False
-        return not line or self.holds(fold(re.sub(UNICODE_ESCAPES, unescape, data.decode("utf-8", "replace")), False))
+        return texts is None or any(self.holds(fold(cc.without_codes(text), False)) for text in texts(data))
 
     def holds(self, folded: str) -> bool:
         """Whether a folded text has what is looked for."""
@@ -476,9 +477,9 @@ class Sieve:
         return any(piece in folded or piece in dotted for piece in self.pieces)
 
 
-def unescape(found: re.Match[str]) -> str:
-    """A run of \\u escapes as characters; an escaped backslash stays."""
-    return bytes.fromhex(found[1].replace("\\u", "")).decode("utf-16-be", "replace") if found[1] else found[0]
+def line_texts(line: bytes) -> Iterator[str]:
+    """What the records of a line say, in whatever spelling."""
+    return leaves(cc.parse_line(line).objects)
 
 
 @lru_cache(maxsize=256)
@@ -538,7 +539,7 @@ def passing_lines(pieces: list[tuple[int, bytes]], path: str, sieve: Sieve) -> I
     for offset, piece in pieces:
         lines = piece.split(b"\n") if sieve.passes(piece) or b"tool-results" in piece else []
         for at, line in zip(itertools.accumulate((len(line) + 1 for line in lines), initial=offset), lines):
-            if sieve.passes(line, True) or saved_passes(line, path, sieve):
+            if sieve.passes(line, line_texts) or saved_passes(line, path, sieve):
                 yield at, len(line)
 
 
@@ -571,7 +572,7 @@ def saved_passes(line: bytes, path: str, sieve: Sieve) -> bool:
     """Whether an output that the line says was saved in a file of its own may match."""
     for saved in saved_outputs(path, line) if b"tool-results" in line else ():
         with suppress(OSError), open(saved, "rb") as file:
-            if sieve.passes(file.read()):
+            if sieve.passes(file.read(), lambda data: [data.decode("utf-8", "replace")]):
                 return True
     return False
 
@@ -634,34 +635,34 @@ NUMBERED = r" *\d+[→\t]"
 
 def leaves(value: object) -> Iterator[str]:
     """The texts and whole numbers of a call's input, in order; pictures left out."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for key, inner in value.items():
-            if key not in ("base64", "data") or not isinstance(inner, str) or len(inner) < 200:
-                yield from leaves(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from leaves(inner)
-    elif isinstance(value, int) and not isinstance(value, bool):
-        yield str(value)
+    waiting = [value]  # the next one last: what nests deep is beyond a function that calls itself
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            pictures = {key for key in ("base64", "data") if isinstance(value.get(key), str) and len(value[key]) >= 200}
+            waiting += [inner for key, inner in reversed(value.items()) if key not in pictures]
+        elif isinstance(value, list):
+            waiting += reversed(value)
+        elif isinstance(value, int) and not isinstance(value, bool):
+            yield str(value)
 
 
-def detail_texts(value: object, key: str = "") -> Iterator[str]:
+def detail_texts(value: object) -> Iterator[str]:
     """The texts of the client's detail of a result: what a tool gave back, without its bookkeeping (ids, states, counts). A list of
     texts is one, such as the lines of a patch, of which those that it changed are the call's own text."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for name, inner in value.items():
-            identifies = isinstance(inner, str) and (name.endswith(IDENTIFIER_ENDS) or name in IDENTIFIERS)
-            if name not in SKIPPED_KEYS and not identifies:
-                yield from detail_texts(inner, name)
-    elif isinstance(value, list) and cc.all_strings(value):
-        yield "\n".join(line for line in value if key != "lines" or not line.startswith(("+", "-")))
-    elif isinstance(value, list):
-        for inner in value:
-            yield from detail_texts(inner, key)
+    waiting = [("", value)]
+    while waiting:
+        key, value = waiting.pop()
+        if isinstance(value, str) and not key.endswith(IDENTIFIER_ENDS) and key not in IDENTIFIERS:
+            yield value
+        elif isinstance(value, dict):
+            waiting += [(name, inner) for name, inner in reversed(value.items()) if name not in SKIPPED_KEYS]
+        elif isinstance(value, list) and cc.all_strings(value):
+            yield "\n".join(line for line in value if key != "lines" or not line.startswith(("+", "-")))
+        elif isinstance(value, list):
+            waiting += [("", inner) for inner in reversed(value)]
 
 
 def is_numbered(block: str, text: str) -> bool:
@@ -824,6 +825,12 @@ class Reader:
         found = next((call for call in (parent.calls if parent else ()) if call.id == identifier), None) or self.calls.get(identifier)
         self.unsure |= found is None and self.start > 0
         return found
+
+
+def as_shown(item: Item) -> Item:
+    """An item as it is searched: a colour code that is not shown parts no word."""
+    text = cc.without_codes(item.text)
+    return item if text is item.text else item._replace(text=text)
 
 
 def file_label(call: cc.Call) -> str:
@@ -1076,7 +1083,7 @@ def match_records(reader: Reader, records: list[cc.Record], search: Search, tall
     try:
         for record in records:
             reader.unsure = False
-            for item in reader.items(record) if search.takes(reader, record) else ():
+            for item in map(as_shown, reader.items(record) if search.takes(reader, record) else ()):
                 if reader.unsure:
                     tally.left_over.add(record.offset)
                     break
@@ -1489,7 +1496,7 @@ def similar_words(path: str, wanted: list[str]) -> set[str]:
         for line in file.readlines():
             for fields in () if is_bulk(line, 0, len(line)) else cc.parse_line(line).objects:
                 for text in leaves([fields.get("message"), fields.get("toolUseResult")]):
-                    found.update(re.findall(r"[a-z]{3,}", text.lower()))
+                    found.update(re.findall(r"[a-z]{3,}", cc.without_codes(text).lower()))
     return {word for word in found if any(half in word for half in halves)}
 
 
