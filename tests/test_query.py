@@ -801,6 +801,18 @@ def test_the_follow_up_commands_run_as_they_stand(ask: Ask, orchard: Callable[..
         assert again.get("session") == session if name == "read-on" else again.get("showing") == "10"
 
 
+@pytest.mark.parametrize(("option", "sought"), [("--regexp", "x  +y"), ("--glob", "x  y"), ("--glob", "x\ty"), ("--glob", "--type"), ("--keyword", "--type")])
+def test_the_command_for_more_asks_for_the_same(run_script: Run, orchard: Callable[..., Path], tmp_path: Path, option: str, sought: str) -> None:
+    """Blanks of a pattern stay as they are, and what is spelled as an option is none."""
+    words = f"x y, x  y, x\ty, git --type {sought}"
+    orchard("11111111-0000-4000-8000-000000000001", said(1, None, words), *(replied(n, n - 1, text(words)) for n in range(2, 5)))
+    done = run_script(QUERY, "--project", "/home/ada/orchard", "--limit", "1", f"{option}={sought}")
+    command = ElementTree.fromstring(done.stdout).findtext("omitted") or ""
+    again = subprocess.run(["sh", "-c", command], capture_output=True, cwd=tmp_path, timeout=60, check=False)
+    assert (again.returncode, again.stderr) == (0, b"")
+    assert ElementTree.fromstring(again.stdout.decode()).get("showing") == "4"
+
+
 def test_secrets_are_masked_also_where_they_are_the_hit(run_script: Run, ask: Ask, tmp_path: Path) -> None:
     secret = "ghp_" + "Zx9" * 12
     path = write(tmp_path / "s.jsonl", said(1, None, "my token is " + "x " * 300 + secret + " y" * 300))

@@ -585,7 +585,7 @@ def saved_output(path: str, session: str, name: str) -> Optional[str]:
     started, _, _ = place.partition(f"{os.sep}subagents")  # of a sub-agent's transcript
 
     def folders() -> Iterator[str]:
-        yield from (stem, os.path.join(place, session), started)
+        yield from (os.path.join(place, session), stem, started)
         if re.fullmatch(cc.UUID, session):
             yield from (os.path.join(folder, session) for folder in cc.all_folders())
 
@@ -1277,7 +1277,7 @@ class Report:
 
         command = f"python3 {cc.in_quotes(os.path.abspath(__file__))} {shlex.join(words)}"
         fits = cc.utf16_length(command) <= COMMAND_UNITS
-        return self.element(name, given, self.quote.line(command, COMMAND_UNITS) if fits else "")
+        return self.element(name, given, self.quote.text(command, COMMAND_UNITS) if fits else "")
 
     def turns_of(self, session: str, n: int) -> list[str]:
         """The words that ask for an exchange of a session: its id, or the file that was given."""
@@ -1344,7 +1344,10 @@ def next_steps(report: Report, tally: Tally, shown: int) -> str:
         again = report.same_again("type", "only", "since", "until", "subagents", "case_sensitive", "history")
         more = ["--limit", str(min(max(shown * 4, 20), 100)), "--truncate", "200", "--max-chars", "28000"]
         given: dict[str, object] = {"results": tally.matched - shown, "or": "narrow it: rarer words, --type, --only, --since, --chat ID"}
-        steps += report.command("omitted", given, [f"--{report.options.mode}", report.options.query, *again, *more])
+        mode, query = report.options.mode, report.options.query
+        query = " ".join(query.split()) if mode == "keyword" else query  # in a pattern each blank counts
+        asked = [f"--{mode}={query}"] if query.startswith("-") else [f"--{mode}", query]  # it may be spelled as an option
+        steps += report.command("omitted", given, [*asked, *again, *more])
     return steps
 
 
