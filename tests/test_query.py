@@ -347,6 +347,18 @@ def test_a_saved_output_is_searched_whole_also_where_the_folder_moved(ask: Ask, 
     assert [found[0] for found in hits(ask("--file", fork, f'"{last}"'))] == ["output"]
 
 
+def test_a_saved_output_is_the_one_of_the_session_that_its_line_names(ask: Ask, tmp_path: Path) -> None:
+    """A fork has copied the line, and an output of its own by the same name."""
+    for session, words in (("source", "zircon here"), ("fork", "opal there")):
+        (tmp_path / session / "tool-results").mkdir(parents=True)
+        (tmp_path / session / "tool-results/b1.txt").write_text(words, encoding="utf-8")
+    block = {"type": "tool_result", "tool_use_id": "t", "content": f"<persisted-output>\nsaved to: {tmp_path}/source/tool-results/b1.txt"}
+    path = tmp_path / "fork.jsonl"
+    path.write_text(json.dumps(said(1, None, [block])) + "\n", encoding="utf-8")
+    assert ask("--file", path, "zircon").get("matched") == "1"
+    assert ask("--file", path, "opal").get("matched") == "0"
+
+
 def test_a_long_word_beside_a_saved_output_does_not_run_away() -> None:
     """The name of the session in front of it was looked for from each letter: 30,000 took 9 s, these would have taken hours."""
     saved = "0a1b" * 250_000 + " /home/ada/.claude/projects/-p/5e551015-0000-4000-8000-000000000001/tool-results/b1.txt"
