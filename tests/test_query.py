@@ -313,6 +313,18 @@ def test_bookkeeping_and_pictures_are_no_text(ask: Ask, tmp_path: Path) -> None:
     assert ask("--file", path, "zircon").get("matched") == "0"
 
 
+@pytest.mark.parametrize("deep", [300, 980, 3_000])
+def test_what_nests_deep_is_searched_as_far_as_python_reads_it(run_script: Run, tmp_path: Path, deep: int) -> None:
+    nested = "[" * deep + '"zircon"' + "]" * deep
+    rows = [json.dumps(said(1, None, "zircon")), json.dumps(called(2, 1, "mcp__x", {"a": 0})).replace('{"a": 0}', f'{{"a": {nested}}}')]
+    rows.append(json.dumps(answered(3, 2, "zircon", {"a": 0})).replace('{"a": 0}', f'{{"a": {nested}}}'))
+    path = tmp_path / "s.jsonl"
+    path.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+    done = run_script(QUERY, "--file", path, "zircon")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert ElementTree.fromstring(done.stdout).get("matched") in ("1", "2", "3")  # how deep that is depends on its version
+
+
 def test_a_saved_output_is_searched_whole_also_where_the_folder_moved(ask: Ask, config: Path) -> None:
     """207 KB in a file, of which the record has a preview and the first 30 KB."""
     source = FIXTURES / "v197_print_multiturn/projects/-home-dev-proj-one-app"
@@ -327,6 +339,18 @@ def test_a_saved_output_is_searched_whole_also_where_the_folder_moved(ask: Ask, 
     fork.parent.mkdir()
     shutil.copy(source / f"{session}.jsonl", fork)
     assert [found[0] for found in hits(ask("--file", fork, f'"{last}"'))] == ["output"]
+
+
+def test_a_saved_output_is_the_one_of_the_session_that_its_line_names(ask: Ask, tmp_path: Path) -> None:
+    """A fork has copied the line, and an output of its own by the same name."""
+    for session, words in (("source", "zircon here"), ("fork", "opal there")):
+        (tmp_path / session / "tool-results").mkdir(parents=True)
+        (tmp_path / session / "tool-results/b1.txt").write_text(words, encoding="utf-8")
+    block = {"type": "tool_result", "tool_use_id": "t", "content": f"<persisted-output>\nsaved to: {tmp_path}/source/tool-results/b1.txt"}
+    path = tmp_path / "fork.jsonl"
+    path.write_text(json.dumps(said(1, None, [block])) + "\n", encoding="utf-8")
+    assert ask("--file", path, "zircon").get("matched") == "1"
+    assert ask("--file", path, "opal").get("matched") == "0"
 
 
 def test_a_long_word_beside_a_saved_output_does_not_run_away() -> None:
@@ -779,6 +803,18 @@ def test_the_follow_up_commands_run_as_they_stand(ask: Ask, orchard: Callable[..
         assert (done.returncode, done.stderr) == (0, b"")
         again = ElementTree.fromstring(done.stdout.decode())
         assert again.get("session") == session if name == "read-on" else again.get("showing") == "10"
+
+
+@pytest.mark.parametrize(("option", "sought"), [("--regexp", "x  +y"), ("--glob", "x  y"), ("--glob", "x\ty"), ("--glob", "--type"), ("--keyword", "--type")])
+def test_the_command_for_more_asks_for_the_same(run_script: Run, orchard: Callable[..., Path], tmp_path: Path, option: str, sought: str) -> None:
+    """Blanks of a pattern stay as they are, and what is spelled as an option is none."""
+    words = f"x y, x  y, x\ty, git --type {sought}"
+    orchard("11111111-0000-4000-8000-000000000001", said(1, None, words), *(replied(n, n - 1, text(words)) for n in range(2, 5)))
+    done = run_script(QUERY, "--project", "/home/ada/orchard", "--limit", "1", f"{option}={sought}")
+    command = ElementTree.fromstring(done.stdout).findtext("omitted") or ""
+    again = subprocess.run(["sh", "-c", command], capture_output=True, cwd=tmp_path, timeout=60, check=False)
+    assert (again.returncode, again.stderr) == (0, b"")
+    assert ElementTree.fromstring(again.stdout.decode()).get("showing") == "4"
 
 
 def test_secrets_are_masked_also_where_they_are_the_hit(run_script: Run, ask: Ask, tmp_path: Path) -> None:

@@ -200,6 +200,37 @@ def test_turkish_letters_are_one_to_patterns(
     assert quick == slow and ElementTree.fromstring(quick).get("matched") == "1"
 
 
+CODES = ("\x1b[31m", "\x1b[0m", "\x1b[1;38;5;208m", "\x9b0m", "\x1b]8;;https://a.b/c\x1b\\", "\x1b]0;t\x07", "\x1b(B\x1b[m")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_words_that_colour_codes_part(config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """Found as they are shown, however the codes are spelled in the file."""
+    dice, path = random.Random(seed), tmp_path / "s.jsonl"
+    words = ["Error: no such table", "TS2345", "Straße", "ошибка", "梨の木", 'say "hi"', "src/a.ts:12:5"]
+    lines = []
+    for n, words_so in enumerate(words, 1):
+        coloured = "".join(letter + (dice.choice(CODES) if dice.random() < 0.3 else "") for letter in dice.choice(CODES) + words_so)
+        row = json.dumps(said(n, n - 1 or None, coloured), ensure_ascii=n % 2 == 0)
+        lines.append(row if dice.random() < 0.5 else row.replace("\\u001b", "\x1b") if dice.random() < 0.5 else respelled(row, dice, 0.2))
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    for word in words:
+        phrase = word.replace('"', '\\"')
+        for args in (["--keyword", f'"{phrase}"'], ["--regexp", re.escape(word)], ["--glob", word[0] + "*" + word[2:]], ["--keyword", word[-2:]]):
+            quick, slow = both_ways(monkeypatch, "--file", path, *args)
+            assert quick == slow and any(word in (match.text or "") for match in ElementTree.fromstring(quick).iter("match")), (args, lines)
+
+
+def test_a_saved_output_in_colours(config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, saved = tmp_path / "s.jsonl", tmp_path / "s/tool-results/x.txt"
+    saved.parent.mkdir(parents=True)
+    saved.write_text("\x1b[31mErr\x1b[1mor\x1b[0m: no \x1b[4msuch\x1b[24m table\n", encoding="utf-8")
+    result = {"type": "tool_result", "tool_use_id": "t", "content": f"<persisted-output>\nOutput saved to: {saved}\n</persisted-output>"}
+    path.write_text(json.dumps(said(1, None, [result])) + "\n", encoding="utf-8")
+    quick, slow = both_ways(monkeypatch, "--file", path, '"error: no such table"')
+    assert quick == slow and "Error: no such table" in quick
+
+
 def test_a_project_of_many_sessions(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In one process, in two, and without the raw test."""
     folder = config / "projects/-home-ada-orchard"

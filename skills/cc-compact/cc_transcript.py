@@ -1519,7 +1519,7 @@ def note_harness_record(conversation: Conversation, exchange: Optional[Exchange]
 # --------------------------------------------------------------------------------------------------------------- report
 
 
-ANSI = "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|\x1b[@-Z\\\\-_]"
+ANSI = "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b\n]*(?:\x07|\x1b\\\\)|\x1b(?:[@-Z\\\\-_]|[()][0-B])"  # within a line
 UNFIT = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"
 NONCHARACTERS = "[" + "".join(map(chr, (plane << 16 | last for plane in range(1, 17) for last in (0xFFFE, 0xFFFF)))) + "]"  # beyond the first plane
 XML_ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"}  # the ampersand first
@@ -1582,13 +1582,16 @@ def mask(text: str) -> str:
     return text
 
 
+def without_codes(text: str) -> str:
+    """`text` without the colour codes of a terminal, which stand within words and phrases."""
+    return re.sub(ANSI, "", text) if "\x1b" in text or "\x9b" in text else text
+
+
 def clean(text: str) -> str:
     """`text` without colour codes, and with everything XML or a terminal cannot take replaced by U+FFFD."""
     if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return text
-    if "\x1b" in text or "\x9b" in text:
-        text = re.sub(ANSI, "", text)
-    text = re.sub(UNFIT, "\ufffd", text)
+    text = re.sub(UNFIT, "\ufffd", without_codes(text))
     return text if text.isascii() or max(text) <= "\uffff" else re.sub(NONCHARACTERS, "\ufffd", text)
 
 

@@ -168,11 +168,6 @@ class Words:
         """What a result says of how well it matches."""
         return f"{match.distinct} of {len(self.words)} words, {match.hits} hits"
 
-    def stretch(self, text: str, match: Match) -> tuple[int, int]:
-        """Where the stretch to show begins and ends."""
-        start, end = self.place(fold(text, self.sensitive), match)
-        return unfold(text, start, self.sensitive), unfold(text, end, self.sensitive)
-
     def places(self, word: str, folded: str, alone: bool) -> Iterator[tuple[int, int, str]]:
         """Where it stands, start and end; if `alone`, a short one only by itself. (A pattern for each word of a pasted text took seconds.)"""
         if pattern := self.patterns.get(word) or (self.bounded.get(word) if alone else None):
@@ -184,19 +179,18 @@ class Words:
                 at = folded.find(word, at + len(word))
 
     def place(self, folded: str, match: Match) -> tuple[int, int]:
-        """The stretch with the most distinct words that a snippet can show, the first of equals. Of each word MOST_HITS are looked at."""
+        """Where the stretch to show begins and ends in the folded text: that with the most distinct words that a snippet can show, the
+        first of equals. Of each word MOST_HITS are looked at."""
         shown = self.telling if match.telling else self.words
         best, most = (0, 0), 0
-        stretch: list[tuple[int, int, str]] = []
-        for span in merge(*(itertools.islice(self.places(word, folded, match.telling > 0), MOST_HITS) for word in shown)):
-            stretch.append(span)
-            while span[1] - stretch[0][0] > DEFAULT_TRUNCATE * 2 // 3 and len(stretch) > 1:
-                stretch.pop(0)
-            distinct = len({word for _, _, word in stretch}) if len(stretch) > most else 0
-            if distinct > most:
-                best, most = (stretch[0][0], span[1]), distinct
-            if most == len(shown):
-                break
+        near: dict[str, int] = {}  # where each word began last, the first ones first
+        for start, end, word in merge(*(itertools.islice(self.places(word, folded, match.telling > 0), MOST_HITS) for word in shown)):
+            near.pop(word, None)
+            near[word] = start
+            while end - (first := next(iter(near.values()))) > DEFAULT_TRUNCATE * 2 // 3 and len(near) > 1:
+                del near[next(iter(near))]
+            if len(near) > most:
+                best, most = (first, end), len(near)
         return best
 
 
@@ -234,7 +228,7 @@ class Stopwatch:
     on 3.9 to 3.13), so no second process is needed where there is an alarm; on Windows a watchdog ends the search, with a line."""
 
     def __init__(self, seconds: float) -> None:
-        self.left = self.whole = seconds
+        self.left = seconds
         self.began: Optional[float] = None  # when the match that is going on was begun
         self.starter, self.rung_in = os.getpid(), 0  # processes: the first one, and the one whose alarm is set
         self.leash: Any = None  # standard input of the watchdog
@@ -276,7 +270,7 @@ class Stopwatch:
         if self.leash is None:
             import subprocess  # only where there is no alarm
 
-            line = f"query_session.py: the pattern ran away and was stopped after {self.whole:g} s; use a plainer one, words, or a larger --timeout"
+            line = f"query_session.py: the pattern ran away and was stopped after {seconds:g} s; use a plainer one, words, or a larger --timeout"
             self.leash = subprocess.Popen([sys.executable, "-c", WATCHDOG, str(os.getpid()), line], stdin=subprocess.PIPE, text=True).stdin
         print(seconds, file=self.leash, flush=True)
 
@@ -336,9 +330,9 @@ class Pattern:
         """What a result says of how well it matches."""
         return f"{match.hits} hits"
 
-    def stretch(self, text: str, match: Match) -> tuple[int, int]:
-        """Where the stretch to show begins and ends."""
-        return (unfold(text, match.start, self.sensitive or match.spelled),) * 2
+    def place(self, _: str, match: Match) -> tuple[int, int]:
+        """Where the stretch to show begins and ends in the folded text: it is a place alone."""
+        return match.start, match.start
 
 
 TO_FOLD = r"\\.|\[\^?\]?(?:\\.|[^\]])*\]|[^\x00-\x7f]"  # escapes and sets of a pattern, which stay as they are, and its own letters
@@ -425,21 +419,21 @@ MADE_UP = "image"  # the one word in an item that its line may not hold: it stan
 SAVED = rb"tool-results[/\\]+([\w.-]+)"
 SAVED_BY = rb"([\w-]+)[/\\]+\Z"  # what stands before that: the session
 NAME_BYTES = 256  # a file's name has 255 at most
-UNICODE_ESCAPES = r"\\\\|((?:\\u[0-9a-fA-F]{4})+)"
+CODE_STARTS = (0x1B, 0x9B)  # of a terminal's colour codes, which may stand within a word
 USE_SIEVE = True  # tests turn it off, to see that it never changes a result
 
 
 class Sieve:
     """The test of raw lines. It lets a line pass that cannot match, never the other way round.
 
-    `needles` are bytes of which one is in the lower-cased line, unless a character of it is spelled otherwise: `escaped` and
-    `high` (by their first byte) find such spellings, and a line with one of them is looked at letter by letter for `pieces`.
+    `needles` are bytes of which one is in the lower-cased line, unless a character of it is spelled otherwise, or a colour code stands in
+    it: `escaped` and `high` (by their first byte) find such spellings, and the texts of a line with one of them are searched for `pieces`.
     """
 
     def __init__(self, literals: Optional[list[str]]) -> None:
         self.pieces: list[str] = []
         self.needles: set[bytes] = set()
-        self.codes: set[int] = set()
+        self.codes = set(CODE_STARTS)
         self.blind = not (literals and USE_SIEVE and all(self.take(fold(literal, False).replace("\u0131", "i")) for literal in literals))
         spelled = sorted(re.escape(json.dumps(chr(code))[3:-1]).encode() for code in self.codes)  # what follows the first \\u
         self.escaped = re.compile(rb"\\u(?:" + b"|".join([*([b"00[2-7]"] if self.needles else []), *spelled]) + rb")")
@@ -461,15 +455,16 @@ class Sieve:
             self.codes.update(spellings_of(letter))
         return letter != ""
 
-    def passes(self, data: bytes, line: bool = False) -> bool:
-        """Whether any line of these may match; of a single `line` it is looked at closely: a needle is in it, or one spelled otherwise."""
+    def passes(self, data: bytes, texts: Optional[Callable[[bytes], Iterable[str]]] = None) -> bool:
+        """Whether any line of these may match. Where `texts` gives what a line says, it is looked at closely: a needle is in it, or one
+        spelled otherwise."""
         lowered = data.lower()
         if any(needle in lowered for needle in self.needles):
             return True
         other = not data.isascii() and any(lead in data and any(spelling in data for spelling in known) for lead, known in self.high.items())
-        if not (other or self.escaped.search(lowered)):
+        if not (other or b"\x1b" in data or self.escaped.search(lowered)):
             return False
-        return not line or self.holds(fold(re.sub(UNICODE_ESCAPES, unescape, data.decode("utf-8", "replace")), False))
+        return texts is None or any(self.holds(fold(cc.without_codes(text), False)) for text in texts(data))
 
     def holds(self, folded: str) -> bool:
         """Whether a folded text has what is looked for."""
@@ -477,9 +472,9 @@ class Sieve:
         return any(piece in folded or piece in dotted for piece in self.pieces)
 
 
-def unescape(found: re.Match[str]) -> str:
-    """A run of \\u escapes as characters; an escaped backslash stays."""
-    return bytes.fromhex(found[1].replace("\\u", "")).decode("utf-16-be", "replace") if found[1] else found[0]
+def line_texts(line: bytes) -> Iterator[str]:
+    """What the records of a line say, in whatever spelling."""
+    return leaves(cc.parse_line(line).objects)
 
 
 @lru_cache(maxsize=256)
@@ -539,7 +534,7 @@ def passing_lines(pieces: list[tuple[int, bytes]], path: str, sieve: Sieve) -> I
     for offset, piece in pieces:
         lines = piece.split(b"\n") if sieve.passes(piece) or b"tool-results" in piece else []
         for at, line in zip(itertools.accumulate((len(line) + 1 for line in lines), initial=offset), lines):
-            if sieve.passes(line, True) or saved_passes(line, path, sieve):
+            if sieve.passes(line, line_texts) or saved_passes(line, path, sieve):
                 yield at, len(line)
 
 
@@ -572,7 +567,7 @@ def saved_passes(line: bytes, path: str, sieve: Sieve) -> bool:
     """Whether an output that the line says was saved in a file of its own may match."""
     for saved in saved_outputs(path, line) if b"tool-results" in line else ():
         with suppress(OSError), open(saved, "rb") as file:
-            if sieve.passes(file.read()):
+            if sieve.passes(file.read(), lambda data: [data.decode("utf-8", "replace")]):
                 return True
     return False
 
@@ -589,9 +584,14 @@ def saved_output(path: str, session: str, name: str) -> Optional[str]:
     stem, _ = os.path.splitext(os.path.abspath(path))
     place = os.path.dirname(stem)
     started, _, _ = place.partition(f"{os.sep}subagents")  # of a sub-agent's transcript
-    return saved_in((stem, os.path.join(place, session), started), name) or (
-        saved_in((os.path.join(folder, session) for folder in cc.all_folders()), name) if re.fullmatch(cc.UUID, session) else None
-    )
+
+    def folders() -> Iterator[str]:
+        yield from (os.path.join(place, session), stem, started)
+        if re.fullmatch(cc.UUID, session):
+            yield from (os.path.join(folder, session) for folder in cc.all_folders())
+
+    paths = (os.path.join(folder, "tool-results", name) for folder in folders())
+    return next((path for path in paths if os.path.isfile(path) and not os.path.islink(path)), None)
 
 
 def saved_names(text: bytes) -> Iterator[tuple[str, str]]:
@@ -599,12 +599,6 @@ def saved_names(text: bytes) -> Iterator[tuple[str, str]]:
     for found in re.finditer(SAVED, text):
         if session := re.search(SAVED_BY, text[max(found.start() - NAME_BYTES, 0) : found.start()]):
             yield session[1].decode(), found[1].decode()
-
-
-def saved_in(folders: Iterable[str], name: str) -> Optional[str]:
-    """The output of this name that one of these sessions' folders holds, None where none does."""
-    paths = (os.path.join(folder, "tool-results", name) for folder in folders)
-    return next((path for path in paths if os.path.isfile(path) and not os.path.islink(path)), None)
 
 
 # --------------------------------------------------------------------------------------------------------------- items
@@ -635,34 +629,34 @@ NUMBERED = r" *\d+[→\t]"
 
 def leaves(value: object) -> Iterator[str]:
     """The texts and whole numbers of a call's input, in order; pictures left out."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for key, inner in value.items():
-            if key not in ("base64", "data") or not isinstance(inner, str) or len(inner) < 200:
-                yield from leaves(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from leaves(inner)
-    elif isinstance(value, int) and not isinstance(value, bool):
-        yield str(value)
+    waiting = [value]  # the next one last: what nests deep is beyond a function that calls itself
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            pictures = {key for key in ("base64", "data") if isinstance(value.get(key), str) and len(value[key]) >= 200}
+            waiting += [inner for key, inner in reversed(value.items()) if key not in pictures]
+        elif isinstance(value, list):
+            waiting += reversed(value)
+        elif isinstance(value, int) and not isinstance(value, bool):
+            yield str(value)
 
 
-def detail_texts(value: object, key: str = "") -> Iterator[str]:
+def detail_texts(value: object) -> Iterator[str]:
     """The texts of the client's detail of a result: what a tool gave back, without its bookkeeping (ids, states, counts). A list of
     texts is one, such as the lines of a patch, of which those that it changed are the call's own text."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for name, inner in value.items():
-            identifies = isinstance(inner, str) and (name.endswith(IDENTIFIER_ENDS) or name in IDENTIFIERS)
-            if name not in SKIPPED_KEYS and not identifies:
-                yield from detail_texts(inner, name)
-    elif isinstance(value, list) and cc.all_strings(value):
-        yield "\n".join(line for line in value if key != "lines" or not line.startswith(("+", "-")))
-    elif isinstance(value, list):
-        for inner in value:
-            yield from detail_texts(inner, key)
+    waiting = [("", value)]
+    while waiting:
+        key, value = waiting.pop()
+        if isinstance(value, str) and not key.endswith(IDENTIFIER_ENDS) and key not in IDENTIFIERS:
+            yield value
+        elif isinstance(value, dict):
+            waiting += [(name, inner) for name, inner in reversed(value.items()) if name not in SKIPPED_KEYS]
+        elif isinstance(value, list) and cc.all_strings(value):
+            yield "\n".join(line for line in value if key != "lines" or not line.startswith(("+", "-")))
+        elif isinstance(value, list):
+            waiting += [("", inner) for inner in reversed(value)]
 
 
 def is_numbered(block: str, text: str) -> bool:
@@ -891,17 +885,17 @@ class Search:
         self.kinds = options.type.split(",") if options.type else [kind for kind in KINDS if kind != "thinking"]
         states = options.only.split(",") if options.only else STATES
         self.states = [state for state in states if options.subagents or state != "subagent"]
-        self.since, self.until = options.since_time, options.until_time
         self.keep = options.limit or DEFAULT_LIMIT  # the best hits
         self.split = cc.can_split()  # whether a large transcript may be searched in two processes
         self.by_state = not {"live", "compacted", "abandoned"}.issubset(states)  # it matters what became of a record: that takes the conversation
 
     def in_time(self, timestamp: str) -> bool:
         """Whether a record's time is in the span asked for; one without a time is in none but the whole."""
-        if (self.since, self.until) == EVER:
+        since, until = self.options.since_time, self.options.until_time
+        if (since, until) == EVER:
             return True
         when = cc.seconds(timestamp)
-        return when is not None and self.since <= when <= self.until
+        return when is not None and since <= when <= until
 
     def takes(self, reader: Reader, record: cc.Record) -> bool:
         """Whether a record was written when, and stands where it counts."""
@@ -921,7 +915,7 @@ class Hit:
         self.rank = (-match.telling, -match.distinct, -match.hits, age, -size, target.path, offset, item.part)
         text = hash((item.kind, timestamp, size, item.text[:TWIN_CHARS])) if timestamp else 0
         self.key = (hash((uuid or f"{target.path}@{offset}", item.kind, item.part)), text, target.session)
-        self.state, self.title = "", ""
+        self.state, self.title = "" if target.path else "history", ""
         self.turn: Optional[int] = None
 
     def locate(self, reader: Reader, record: Optional[cc.Record]) -> None:
@@ -961,15 +955,13 @@ class Tally:
         first, there = self.twins.setdefault(text, (row, session)) if text else (row, session)
         self.rows[key] = row if there == session else first
 
-    def add(self, hit: Hit) -> bool:
-        """Count a hit. Returns whether it may be one of the best, and is kept."""
+    def add(self, hit: Hit) -> None:
+        """Count a hit, and keep it where it may be one of the best."""
         self.count(hit.key)
-        if self.worst is not None and hit.rank >= self.worst:
-            return False
-        self.hits.append(hit)
-        if len(self.hits) > 4 * self.keep + 16:
-            self.trim()
-        return True
+        if self.worst is None or hit.rank < self.worst:
+            self.hits.append(hit)
+            if len(self.hits) > 4 * self.keep + 16:
+                self.trim()
 
     def trim(self) -> None:
         """Keep the best hits, one of each row."""
@@ -990,12 +982,11 @@ class Tally:
         self.trim()
 
     def locate(self, reader: Reader) -> None:
-        """Say where those of the best hits stand that another process found in this session."""
-        fresh = {hit.place: hit for hit in self.hits if not hit.state}
-        records = {(record.offset, record.uuid): record for record in reader.records({offset for offset, _ in fresh})} if fresh else {}
-        for hit in self.hits:
-            if not hit.state:
-                hit.locate(reader, records.get(hit.place))
+        """Say where the best hits of this session stand."""
+        fresh = [hit for hit in self.hits if not hit.state]
+        records = {(record.offset, record.uuid): record for record in reader.records({hit.place[0] for hit in fresh})} if fresh else {}
+        for hit in fresh:
+            hit.locate(reader, records.get(hit.place))
 
 
 def search_target(target: Target, search: Search, tally: Tally) -> None:
@@ -1020,7 +1011,7 @@ def search_alone(target: Target, search: Search, tally: Tally, size: int) -> Non
         gc.collect()
     reader = Reader(target)
     with reader.transcript.file:
-        match_records(reader, reader.records(offsets), search, tally)
+        match_records(reader, reader.records(offsets), search, tally).locate(reader)
     tally.read += size
 
 
@@ -1061,7 +1052,7 @@ def search_in_two(target: Target, search: Search, tally: Tally, size: int) -> No
             if offsets is None:
                 tally.merge(next(answers))
                 match_records(reader, reader.records(tally.left_over), search, tally)
-                tally.locate(reader)
+            tally.locate(reader)
 
 
 def match_end(target: Target, search: Search, start: int) -> Tally:
@@ -1072,19 +1063,29 @@ def match_end(target: Target, search: Search, start: int) -> Tally:
 
 
 def match_records(reader: Reader, records: list[cc.Record], search: Search, tally: Tally) -> Tally:
-    """Match the items of these records; a pattern that runs away ends it, with what was found."""
-    target, matcher = reader.target, search.matcher
-    try:
+    """Match the items of these records."""
+
+    def items() -> Iterator[Found]:
         for record in records:
             reader.unsure = False
             for item in reader.items(record) if search.takes(reader, record) else ():
                 if reader.unsure:
                     tally.left_over.add(record.offset)
                     break
-                if item.kind in search.kinds and (match := matcher.match(item.text)):
-                    hit = Hit(target, (record.offset, record.uuid), record.timestamp, item, match)
-                    if tally.add(hit) and not reader.start:
-                        hit.locate(reader, record)
+                yield reader.target, (record.offset, record.uuid), record.timestamp, item
+
+    return match_items(items(), search, tally)
+
+
+Found = tuple[Target, tuple[int, str], str, Item]  # an item of a transcript, its record's place there, and its time
+
+
+def match_items(items: Iterable[Found], search: Search, tally: Tally) -> Tally:
+    """Match these items as they are shown, so that no colour code parts a word; a pattern that runs away ends it, with what was found."""
+    try:
+        for target, place, timestamp, item in items:
+            if item.kind in search.kinds and (match := search.matcher.match(text := cc.without_codes(item.text))):
+                tally.add(Hit(target, place, timestamp, item if text is item.text else item._replace(text=text), match))
     except TimeoutError:
         tally.stopped = True
     tally.trim()
@@ -1233,8 +1234,8 @@ def around(text: str, at: int, limit: int) -> tuple[int, int]:
 
 def snippet(hit: Hit, matcher: Words | Pattern, quote: cc.Quoter) -> Callable[[int], str]:
     """The text around a hit, masked before it is cut at the cap, in its own spelling, with what was left out on both sides."""
-    text = hit.item.text
-    stretch = matcher.stretch(text, hit.match)
+    text, sensitive = hit.item.text, matcher.sensitive or hit.match.spelled
+    stretch = [unfold(text, at, sensitive) for at in matcher.place(fold(text, sensitive), hit.match)]
     first, last = max(stretch[0] - WINDOW_CHARS, 0), min(stretch[1] + WINDOW_CHARS, len(text))
     plain = quote.plain(text[first:last])
     begins, ends = (min(len(quote.plain(text[first:at])), len(plain)) for at in stretch)
@@ -1277,7 +1278,7 @@ class Report:
 
         command = f"python3 {cc.in_quotes(os.path.abspath(__file__))} {shlex.join(words)}"
         fits = cc.utf16_length(command) <= COMMAND_UNITS
-        return self.element(name, given, self.quote.line(command, COMMAND_UNITS) if fits else "")
+        return self.element(name, given, self.quote.text(command, COMMAND_UNITS) if fits else "")
 
     def turns_of(self, session: str, n: int) -> list[str]:
         """The words that ask for an exchange of a session: its id, or the file that was given."""
@@ -1344,7 +1345,10 @@ def next_steps(report: Report, tally: Tally, shown: int) -> str:
         again = report.same_again("type", "only", "since", "until", "subagents", "case_sensitive", "history")
         more = ["--limit", str(min(max(shown * 4, 20), 100)), "--truncate", "200", "--max-chars", "28000"]
         given: dict[str, object] = {"results": tally.matched - shown, "or": "narrow it: rarer words, --type, --only, --since, --chat ID"}
-        steps += report.command("omitted", given, [f"--{report.options.mode}", report.options.query, *again, *more])
+        mode, query = report.options.mode, report.options.query
+        query = " ".join(query.split()) if mode == "keyword" else query  # in a pattern each blank counts
+        asked = [f"--{mode}={query}"] if query.startswith("-") else [f"--{mode}", query]  # it may be spelled as an option
+        steps += report.command("omitted", given, [*asked, *again, *more])
     return steps
 
 
@@ -1353,7 +1357,7 @@ def search_report(options: argparse.Namespace) -> str:
     search = Search(options)
     tally = search_targets(search)
     if options.history and not tally.stopped:
-        search_history(search, tally)
+        match_items(typed_items(search), search, tally)
     if search.watch.rung_in:
         search.watch.set_alarm(0)
     tally.trim()
@@ -1396,27 +1400,19 @@ def lay_out_search(search: Search, tally: Tally) -> str:
     return report.root(given, body + (steps if report.room(given, body + steps) >= 0 else ""))
 
 
-def search_history(search: Search, tally: Tally) -> None:
-    """Search what was typed, as the client's own history keeps it, of sessions whose transcripts were not searched."""
-    if "user" not in search.kinds or "history" not in search.states:
-        return
+def typed_items(search: Search) -> Iterator[Found]:
+    """What was typed, as the client's own history keeps it, in sessions whose transcripts were not searched; what was typed twice in a
+    session counts once."""
     directory = "" if search.options.all_projects else cc.project_directory(search.options.project)
     passed_over = {target.session.lower() for target in search.targets if not target.agent}
     passed_over.update(filter(None, [cc.own_session()]))  # old clients' entries name no session
-    for at, typed in enumerate(cc.prompt_history()):
+    for at, typed in enumerate(cc.prompt_history() if "history" in search.states else ()):
         if typed.session in passed_over or re.match(OWN_PROMPT, typed.text) or (directory and typed.project != directory):
             continue
         stamp = datetime.fromtimestamp(typed.time, timezone.utc).isoformat() if 0 < typed.time < 1e11 else ""
-        said = "\n".join(filter(None, (typed.text, typed.pasted)))
-        try:
-            match = search.matcher.match(said) if search.in_time(stamp[:19]) else None
-        except TimeoutError:
-            tally.stopped = True
-            return
-        if match:  # what was typed twice in a session counts once
-            hit = Hit(Target("", typed.session), (at, f"{typed.session} {said}"), stamp, Item("user", said), match)
-            hit.state = "history"
-            tally.add(hit)
+        if search.in_time(stamp[:19]):
+            said = "\n".join(filter(None, (typed.text, typed.pasted)))
+            yield Target("", typed.session), (at, f"{typed.session} {said}"), stamp, Item("user", said)
 
 
 # --------------------------------------------------------------------------------------------------------------- no hit
@@ -1490,7 +1486,7 @@ def similar_words(path: str, wanted: list[str]) -> set[str]:
         for line in file.readlines():
             for fields in () if is_bulk(line, 0, len(line)) else cc.parse_line(line).objects:
                 for text in leaves([fields.get("message"), fields.get("toolUseResult")]):
-                    found.update(re.findall(r"[a-z]{3,}", text.lower()))
+                    found.update(re.findall(r"[a-z]{3,}", cc.without_codes(text).lower()))
     return {word for word in found if any(half in word for half in halves)}
 
 
