@@ -1352,15 +1352,18 @@ class Chain:
         found: dict[str, Record] = {}
         calling = False  # whether this belongs to an answer with calls, as its rows, its results and what is said aside behind them do
         for record in path:
+            if record.uuid in found:  # it came with its answer
+                continue
             sent = [record]
-            if record.kind == "assistant" and record.uuid not in found:
+            if record.kind == "assistant":
                 sent = in_order(rows[record.message_id], on_path) if record.message_id else sent
                 calling = any(row.calls for row in sent)
                 answers = [result for row in sent for call in row.calls for result in results.get(call.id, ()) if result.uuid not in found]
                 sent += sorted(answers, key=attrgetter("line"))
             elif record.kind == "user" and not (record.results or is_aside(record)):
                 calling = False
-            found.update((one.uuid, one) for one in sent if one.uuid not in found)
+            for one in sent:
+                found.setdefault(one.uuid, one)
             if calling and beside:
                 found.update((one.uuid, one) for member in sent for one in said_aside(member, beside, found))
         found.update((record.uuid, record) for record in below(path[-1], beside))
