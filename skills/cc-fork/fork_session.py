@@ -501,9 +501,8 @@ class Copier:
     def moved_metadata(self, metadata: Json, compaction: cc.Compaction) -> Json:
         """A boundary's metadata with the preserved rows that the copy has, where they follow their anchor in one run, as the client would put
         them; else the straight chain says it all."""
-        _, segment_anchor, tail = compaction.segment or ("", "", "")
-        listed, anchor = compaction.kept is not None, compaction.kept_anchor if compaction.kept is not None else segment_anchor
-        wanted = set(compaction.kept or [tail])
+        listed, anchor = compaction.kept is not None, compaction.anchor
+        wanted = set(compaction.kept or compaction.ends[1:])
         pieces = {piece.record.uuid: piece for piece in self.plan.pieces if isinstance(piece, Piece)}
         order = list(pieces)
         start = order.index(anchor) if anchor in pieces else len(order)

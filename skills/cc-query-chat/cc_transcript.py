@@ -433,11 +433,12 @@ def media_type(block: dict[str, Any]) -> str:
 
 
 class Compaction(NamedTuple):
-    """What a compact_boundary says it preserved: the uuids of preservedMessages and their anchor; preservedSegment's head, anchor and tail."""
+    """What a compact_boundary says it preserved: the uuids that preservedMessages lists, else the head and tail of preservedSegment; and what
+    they are chained under. None and empty where it says nothing."""
 
     kept: Optional[list[str]] = None
-    kept_anchor: str = ""
-    segment: Optional[tuple[str, str, str]] = None
+    ends: tuple[str, ...] = ()
+    anchor: str = ""
 
 
 class Usage(NamedTuple):
@@ -649,11 +650,12 @@ def narrow_block(record: Record, block: object) -> Any:
 
 
 def narrow_compaction(metadata: dict[str, Any]) -> Compaction:
-    """The boundary's metadata. Both ways to name what was preserved are kept; the chain decides which holds."""
+    """The boundary's metadata. Where it names what was preserved in both ways, the list holds (measured)."""
     listed, segment = metadata.get("preservedMessages"), metadata.get("preservedSegment")
-    kept = [string(uuid) for uuid in array(listed.get("uuids"))] if isinstance(listed, dict) else None
-    head, anchor, tail = (string(mapping(segment).get(name)) for name in ("headUuid", "anchorUuid", "tailUuid"))
-    return Compaction(kept, string(mapping(listed).get("anchorUuid")), (head, anchor, tail) if isinstance(segment, dict) else None)
+    if isinstance(listed, dict):
+        return Compaction([string(uuid) for uuid in array(listed.get("uuids"))], (), string(listed.get("anchorUuid")))
+    ends = (string(segment.get("headUuid")), string(segment.get("tailUuid"))) if isinstance(segment, dict) else ()
+    return Compaction(None, ends, string(mapping(segment).get("anchorUuid")))
 
 
 FAILED, REFUSED = "<tool_use_error>", "The user doesn't want to proceed with this tool use"  # the client's own words
@@ -1141,12 +1143,6 @@ def has_turn(path: list[Record]) -> bool:
     return any(record.kind in TURNS for record in path)
 
 
-def kept_prefix(boundary: Record) -> bool:
-    """Whether a compaction kept what stands before it and took what follows: the anchor is the boundary itself."""
-    kept, anchor, segment = boundary.compaction or Compaction()
-    return boundary.uuid in (anchor if kept is not None else "", segment[1] if segment else "")
-
-
 class Links:
     """The main-chain records of a transcript by uuid, in file order, without old hook progress. Of a uuid that stands there more than once
     the last copy counts, links and content, in the place of the first (measured)."""
@@ -1212,16 +1208,15 @@ class Chain:
     def preserved(self, boundary: Record) -> Optional[tuple[list[str], str]]:
         """(uuids of what the last boundary kept, the anchor they are chained under), None where the client ignores its metadata as a
         whole, or where metadata was never written in this file: then the links alone decide."""
-        kept, anchor, segment = boundary.compaction or Compaction()
+        kept, ends, anchor = boundary.compaction or Compaction()
         if kept is not None:
             return (kept, anchor) if all(map(self.known, kept)) else None
-        if segment is not None:
-            kept, anchor = self.segment(*segment), segment[1]
+        if ends:
+            kept = self.segment(*ends)
             return (kept, anchor) if kept and self.known(anchor) else None
-        told = (earlier.compaction for earlier in self.boundaries[:-1] if earlier.compaction)
-        return ([], "") if any(compaction.kept is not None or compaction.segment for compaction in told) else None
+        return ([], "") if any(earlier.compaction != Compaction() for earlier in self.boundaries) else None
 
-    def segment(self, head: str, anchor: str, tail: str) -> list[str]:
+    def segment(self, head: str, tail: str) -> list[str]:
         """Uuids from head to tail along the links as they stand in the file, empty where they do not lead there."""
         path: list[str] = []
         step = self.known(tail)
@@ -1337,7 +1332,8 @@ class Chain:
         named = self.by_uuid.get(boundary.logical_parent or "")
         since = self.boundary.line if self.boundary else -1
         latest = next((record for record in reversed(self.main) if record.line < boundary.line and record.session == boundary.session), None)
-        if named and latest and kept_prefix(boundary) and any(record is named for record in self.walk(latest)):
+        anchor = boundary.compaction.anchor if boundary.compaction else ""
+        if named and latest and anchor == boundary.uuid and any(record is named for record in self.walk(latest)):
             return latest  # "summarize from here" names the end of what it kept, and what it took away follows
         if named and (named.line > since or named.last_line < since):
             return named
@@ -1360,24 +1356,24 @@ class Chain:
             if record.uuid not in on_path and record.parent:
                 beside.setdefault(record.parent, []).append(record)
         found: dict[str, Record] = {}
-        calls = False  # whether the answer before has any: what is said aside hangs below these alone
+        calling = False  # whether this belongs to an answer with calls, as its rows, its results and what is said aside behind them do
         for record in path:
+            if record.uuid in found:  # it came with its answer
+                continue
             sent = [record]
-            if record.kind == "assistant" and record.uuid not in found:
+            if record.kind == "assistant":
                 sent = in_order(rows[record.message_id], on_path) if record.message_id else sent
-                calls = any(row.calls for row in sent)
+                calling = any(row.calls for row in sent)
                 answers = [result for row in sent for call in row.calls for result in results.get(call.id, ()) if result.uuid not in found]
                 sent += sorted(answers, key=attrgetter("line"))
-            elif not (record.results or is_aside(record)):
-                calls = calls and record.uuid in found
+            elif record.kind == "user" and not (record.results or is_aside(record)):
+                calling = False
             for one in sent:
                 found.setdefault(one.uuid, one)
-            if calls and beside:
-                for end in [end for one in sent for child in beside.get(one.uuid, ()) for end in said_aside(child, beside, found)]:
-                    found.setdefault(end.uuid, end)
+            if calling and beside:
+                found.update((one.uuid, one) for member in sent for one in said_aside(member, beside, found))
         found.update((record.uuid, record) for record in below(path[-1], beside))
-        sent = list(found.values())
-        return self.without_retracted(path, sent) if self.links.retractions else sent
+        return self.without_retracted(path, list(found.values())) if self.links.retractions else list(found.values())
 
     def without_retracted(self, path: list[Record], sent: list[Record]) -> list[Record]:
         """`sent` without what another model was asked to say anew, as the notes of that on the path tell (measured: by the first
@@ -1404,15 +1400,17 @@ def is_aside(record: Record) -> bool:
 
 
 def said_aside(record: Record, children: dict[str, list[Record]], found: Container[str]) -> list[Record]:
-    """A record and what hangs below it, one under the other, empty where they are not all said aside or it branches (measured)."""
-    chain: list[Record] = []
-    steps = [record]
-    while steps:
-        if len(steps) > 1 or not is_aside(steps[0]) or steps[0] in chain:
-            return []
-        chain += steps
-        steps = [child for child in children.get(steps[0].uuid, ()) if child.uuid not in found]
-    return chain
+    """What is said aside below a record: each row there with what hangs below it, one under the other, but nothing of what branches or leads on
+    to anything else (measured)."""
+    said: list[Record] = []
+    for child in children.get(record.uuid, ()):
+        chain: dict[str, Record] = {}
+        steps = [] if child.uuid in found else [child]
+        while len(steps) == 1 and is_aside(steps[0]) and steps[0].uuid not in chain:
+            chain[steps[0].uuid] = steps[0]
+            steps = [row for row in children.get(steps[0].uuid, ()) if row.uuid not in found]
+        said += [] if steps else chain.values()
+    return said
 
 
 def in_order(rows: list[Record], on_path: dict[str, int]) -> list[Record]:
