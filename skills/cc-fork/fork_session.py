@@ -575,7 +575,8 @@ def fresh_uuid(*parts: str) -> str:
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{'89ab'[int(digits[16], 16) % 4]}{digits[17:20]}-{digits[20:32]}"
 
 
-encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode  # made once, not for every row
+# made once, not for every row; what comes from JSON has no circles
+encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False).encode
 
 
 def as_line(row: Json) -> bytes:
@@ -835,7 +836,9 @@ def prove(plan: Plan, options: argparse.Namespace, session: str, path: str, prog
     said, answered = words(plan.said, options.shown), answers_of(plan, options.shown)
     copy = read_strictly(path, session, progress)
     with copy.file:
-        rows, live = len(copy.records), cc.read_conversation(copy).live
+        rows, chain = len(copy.records), cc.Chain(cc.Links(copy.records), len(copy.records))  # of a conversation only what is sent
+        leaf = chain.leaf(copy.pin)
+        live = chain.with_parallels(chain.walk(leaf)) if leaf else []
         check(len(live) == rows, f"{rows} rows, but {len(live)} would be read on resume")
         check(live == copy.records, "rows would be sent in another order than they stand")
         prompts = check_words(plan, said, live)
