@@ -159,6 +159,21 @@ def test_an_open_call_in_a_row_of_its_own_goes_as_in_the_client(fork: Fork, plac
     assert [(each.get("kind"), each.get("count")) for each in copy.report.iter("dropped")] == [("calls without a result", "1")]
 
 
+QUEUED: Json = {"type": "attachment", "attachment": {"type": "queued_command", "prompt": "hurry", "commandMode": "prompt"}}
+BESIDE = user([{"type": "tool_result", "tool_use_id": "t1", "content": "one"}, said("beside")])
+
+
+@pytest.mark.parametrize("way", [[], ["--exact"]])
+@pytest.mark.parametrize(("after", "told"), [
+    ([result("t1", "one"), QUEUED], True), ([BESIDE], True), ([result("t1", "one"), user("note", isMeta=True)], False), ([BESIDE, user("next")], False),
+    ([result("t1", "one"), {**agent(said("API Error: 529")), "isApiErrorMessage": True}], False),
+])
+def test_what_is_the_end_for_an_open_call(fork: Fork, place: Callable[..., Path], after: list[Json], told: bool, way: list[str]) -> None:
+    """The last row of the two roles that is no result, whoever wrote it (measured); a queued prompt stands in none, words beside a result make none."""
+    copy = fork(place(rows_of(user("go"), agent(call("t1"), name="m1"), agent(call("t2"), name="m1"), *after)), *way)
+    assert copy.results() == {"t1": "one", **({"t2": INTERRUPTED} if told else {})}
+
+
 @pytest.mark.parametrize("way", [[], ["--exact"]])
 def test_a_result_without_a_call_goes(fork: Fork, place: Callable[..., Path], way: list[str]) -> None:
     copy = fork(place(case("53-*/head.jsonl")), *way)

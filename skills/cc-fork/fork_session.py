@@ -246,12 +246,11 @@ def answered_calls(records: list[cc.Record]) -> dict[str, list[Answered]]:
     return found
 
 
-def laid_out(records: list[cc.Record], tally: Tally) -> Iterator[Union[Piece, Made]]:
+def laid_out(records: list[cc.Record], last: Optional[cc.Record], tally: Tally) -> Iterator[Union[Piece, Made]]:
     """The carried records, each call's result in the rows right after its answer, and nothing else there. Of a row of results that no call
-    takes along only the words beside them are left."""
+    takes along only the words beside them are left. `last` is the row that was the last to say something."""
     calls = answered_calls(records)
     taken = {answer.result.record.uuid for answers in calls.values() for answer in answers if answer.result}
-    last = next((record for record in reversed(records) if record.kind == "assistant" or is_spoken(record)), None)
     for _, rows in groupby(records, key=lambda record: record.message_id or record.uuid):
         group = list(rows)
         if group[0].kind == "assistant":
@@ -285,11 +284,6 @@ def answer_and_results(rows: list[cc.Record], calls: dict[str, list[Answered]], 
         results.insert(len(results) if at_end else 0, made)  # as the client does (measured)
     yield from results
     tally.drop("calls without a result", times=len(open_calls) - len(told))
-
-
-def is_spoken(record: cc.Record) -> bool:
-    """Whether a record puts words after a call: then a missing result is no longer the end of the session."""
-    return record.queued or (record.kind == "user" and not record.meta and any(isinstance(block, (cc.Text, cc.Image)) for block in record.blocks))
 
 
 # --------------------------------------------------------------------------------------------------------------- slimming
@@ -798,7 +792,8 @@ def make_plan(conversation: cc.Conversation, options: argparse.Namespace, source
     said = carried(records[start:], options.exact, tally)
     untouched = frozenset(record.uuid for record in said[0 if options.exact else start_of_last(said, options.keep_last) :])
     live = frozenset(record.uuid for record in conversation.live)
-    return Plan([*lead, *laid_out(said, tally)], said, untouched, live, turns)
+    last = next((record for record in reversed(records) if record.kind in cc.TURNS and not record.results), None)  # as the client sees it (measured)
+    return Plan([*lead, *laid_out(said, last, tally)], said, untouched, live, turns)
 
 
 def note_of(left_out: int, source: str, near: cc.Record) -> Made:
