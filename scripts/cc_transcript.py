@@ -2404,7 +2404,8 @@ def find_title(title: str, directory: str, everywhere: bool) -> Found:
             cards = [card for card in cards if any(belongs(card, tree) for tree in trees)]
         if cards:
             notes = ("" if exact else "part of the title", "" if here else "from another project")
-            return found_session(cards[0].path, cards[1:], ", ".join(filter(None, notes)))
+            others = [card for card in cards if card.id != cards[0].id]  # an old copy in another folder is no other session
+            return found_session(cards[0].path, others, ", ".join(filter(None, notes)))
     looked = f"looked at {len(titles)} sessions in {', '.join(projects_roots())}"
     hint = ("; options stand before the words" if " --" in title else "") + describe_nearest(directory, similar(wanted, titles))
     raise Refusal(f"no such session: '{cut(title, 200)}' is neither id nor title ({looked}){hint}")

@@ -476,6 +476,14 @@ def test_two_sessions_of_one_title_newest_taken_other_named(config: Path) -> Non
     assert find("Harvest").others == ['13aaaaaa-0000-4000-8000-000000000006 "Harvest" 2026-05-01 10:00']
 
 
+def test_an_old_copy_of_a_session_is_no_other_match(config: Path) -> None:
+    talk(config, A, 0, folder="-home-ada-old", cwd="/home/ada/old")
+    newer = talk(config, A, 30)
+    talk(config, B, 0)
+    found = find("--all-projects", "hello")
+    assert (found.path, found.others) == (str(newer), [f'{B} "hello" 2026-05-01 10:01'])
+
+
 @pytest.mark.parametrize("title", ["Draft", "Auditing valves", "Cleared", "Old summary", "zzz"])
 def test_a_title_that_no_session_goes_by(config: Path, title: str) -> None:
     projects = lay_out_case(config, "13-title-rules")
