@@ -48,7 +48,7 @@ PASTED_LINE = 180  # in a prompt's one line there is no room even for that, nor 
 OPENERS = "and|but|so|also|please|then|oh|ok|okay|yes|yeah|well|hmm|hm|ah|sorry|hey|why"  # what people put before what they say
 
 
-def cue_pattern(opening: str, anywhere: str) -> re.Pattern[str]:
+def cue_pattern(opening: str, anywhere: str) -> str:
     """A pattern for words that steer where they open a clause, and for others that do so wherever they stand.
 
     It reads lower case with ". " before it, and begins with a literal blank: so it is tried between words only, which makes it fast.
@@ -56,11 +56,11 @@ def cue_pattern(opening: str, anywhere: str) -> re.Pattern[str]:
     "n't" stands for "nt" as well: many type no apostrophes.
     """
     steering = rf" (?:(?<=[.!?:;,)(*-] )(?:(?:{OPENERS})\b[,.:!]? )*(?:{opening})|{anywhere})\b"
-    return re.compile(steering.replace("n't", "n'?t"))
+    return steering.replace("n't", "n'?t")
 
 
 # One idea to a line. Said to the agent, not in passing: "the valve never sticks", "it must be the valve", "no idea" steer nothing.
-RULE = cue_pattern(
+RULE = re.compile(cue_pattern(
     r"(?:never|do not|don't)(?! (?:mind|you(?! dare)|we|they|i|know|think|see|seen|worry|care|get|understand)\b)|always|no matter"
     r"|whatever you do|make sure|be careful|only|avoid|keep(?! going)|without|refrain|no (?:new|more|other|[\w.-]+ (?:in|on|to|from|for|against))"
     r"|no (?!idea|clue|problem|worries|luck|errors|changes|output|tests)[\w-]+(?: (?!yet)[\w-]+)?(?: please| pls|(?=[.,;!]|$))"
@@ -82,8 +82,8 @@ RULE = cue_pattern(
     r"|leave [^.,;]{1,40} (?:alone|untouched)|as (?:it|they) (?:is|are)"
     r"|nobody|nowhere else|every [^.,;?]{1,30} (?:needs|gets|has|should)|(?:rules?|requirements?)(?=:)|under no circumstances"
     r"|first(?=[.;!]|$)(?<!at first)(?<!the first)",
-)
-CORRECTION = cue_pattern(
+))
+CORRECTION = re.compile(cue_pattern(
     r"no(?=[,.:;!-]|$| (?:no|not|don't|that|this|it|the|use|take|i|we|you)\b)|nope|nah|oops|stop|wait|hold o(?:n|ff)|forget|actually"
     r"|rather|not (?!sure|yet|bad|only|really|urgent|a\b|now)\w+|almost(?=[,.:;-])|undo|revert|restore|get rid of|start over"
     r"|you (?!mention|ask|suggest|propos|finish|fix|explain|need)\w+ed\b|put [^.,;]{1,40} back|try again|too (?:complicated|much)(?=[.,!]|$)"
@@ -96,8 +96,8 @@ CORRECTION = cue_pattern(
     r"|i (?:just |already )?(?:said|told you|meant|wanted|asked for)|i (?:didn't|did not|never) (?:ask|say|said|mean|want)|instead|supposed to"
     r"|you (?:forgot|missed|misread|misunderstood|broke|ignored|removed|deleted|got|dropped|mixed)|(?:that|this|it) (?:just )?broke"
     r"|undo (?:that|this|it|the)|(?:bring|change|roll) [^.,;]{1,30} back|go back to|who (?:told|asked) you",
-)
-CHOICE = cue_pattern(
+))
+CHOICE = re.compile(cue_pattern(
     r"take(?! (?:a|care|into|over)\b)|pick(?! up)|choose|prefer|we (?:take|pick|choose)|we'll (?:use|go|take)|yes to|skip|drop|ignore|ship it|lgtm"
     r"|[a-d1-9](?=\.?$)|the (?:first|second|third|last)(?=[.,!]|$)|both(?=[.,!]|$| please)|lets (?:go (?:with|for)|use|take|keep|stick|do|try)"
     r"|[^.,;:]{1,30} it is(?=\.|$)|(?!ok|what|and|see|talk|well|back|until|bye)[\w-]+ then(?=\.|$)",
@@ -105,7 +105,7 @@ CHOICE = cue_pattern(
     r"|wins(?=[.,!]|$)|i(?:'d| would)? (?:prefer|rather|choose|pick|say|take(?! (?:it|a)\b))|i (?:chose|picked|decided)|decided|settled? on"
     r"|option [a-d1-9]|decision(?=:)|my vote|the (?:first|second|third|last|other) (?:one|option|variant|way|approach)|the (?:latter|former)"
     r"|(?:is|like [^.,;]{1,30}) (?:better|more|nicer|cleaner|fine for)|can live with|agreed|sounds good",
-)
+))
 OTHER_LANGUAGES = cue_pattern(  # rules, corrections and choices: German, French, Spanish, and a few words of others
     r"immer(?! noch| wieder)|kein\w*(?! (?:ahnung|problem|plan|thema))|nur(?! so\b| mal\b| kurz| eine frage)|nie(?! gesehen| gehört)"
     r"|nein|nee?(?=[,.!]|$| (?:nicht|falsch))|falsch|quatsch|halt(?=[,.!]|$)|ohne|erst(?=[^.;]{1,40}, dann)|lieber|dann (?:variante|option)"
@@ -504,10 +504,10 @@ class Cue(NamedTuple):
 def cue(line: str) -> Cue:
     """The strongest cue in the head of a prompt's line."""
     said = f". {line[:CUE_CHARS].lower()}".replace("’", "'").replace("•", "*")
-    for strength, pattern in ((3, RULE), (3, CORRECTION), (2, CHOICE), (3, OTHER_LANGUAGES)):
+    for strength, pattern in ((3, RULE), (3, CORRECTION), (2, CHOICE)):
         if found := pattern.search(said):
             return Cue(strength, found.end() - 2)
-    found = None if said.isascii() else re.search(OTHER_SCRIPTS, said)
+    found = re.search(OTHER_LANGUAGES, said) or (None if said.isascii() else re.search(OTHER_SCRIPTS, said))
     return Cue(3, found.end() - 2) if found else Cue(0, 0)
 
 
