@@ -905,7 +905,7 @@ class Search:
 
 class Hit:
     """A matching item. `rank` orders hits, the best first; `key` tells it from others: its row, its text at its time (0 where the
-    time is not known), its session. Where it stands is added to those that may be shown."""
+    time is not known), its session. Where it stands is added to those that are kept."""
 
     def __init__(self, target: Target, place: tuple[int, str], timestamp: str, item: Item, match: Match) -> None:
         self.target, self.place, self.timestamp, self.item, self.match = target, place, timestamp, item, match
@@ -916,11 +916,6 @@ class Hit:
         self.key = (hash((uuid or f"{target.path}@{offset}", item.kind, item.part)), text, target.session)
         self.state, self.title = "" if target.path else "history", ""
         self.turn: Optional[int] = None
-
-    def locate(self, reader: Reader, record: Optional[cc.Record]) -> None:
-        """Note where it stands in its session; None stands for what was written since that was read."""
-        self.state, self.title = reader.state(record) if record else "live", reader.title
-        self.turn = reader.turns.get(key_of(record)) if record and self.state != "subagent" else None
 
 
 class Tally:
@@ -981,11 +976,13 @@ class Tally:
         self.trim()
 
     def locate(self, reader: Reader) -> None:
-        """Say where the best hits of this session stand."""
+        """Say where the best hits of this session stand; what was written since it was read is live."""
         fresh = [hit for hit in self.hits if not hit.state]
         records = {(record.offset, record.uuid): record for record in reader.records({hit.place[0] for hit in fresh})} if fresh else {}
         for hit in fresh:
-            hit.locate(reader, records.get(hit.place))
+            record = records.get(hit.place)
+            hit.state, hit.title = reader.state(record) if record else "live", reader.title
+            hit.turn = reader.turns.get(key_of(record)) if record and hit.state != "subagent" else None
 
 
 def search_target(target: Target, search: Search, tally: Tally) -> None:
