@@ -1517,7 +1517,8 @@ def note_harness_record(conversation: Conversation, exchange: Optional[Exchange]
 # --------------------------------------------------------------------------------------------------------------- report
 
 
-ANSI = "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b\n]*(?:\x07|\x1b\\\\)|\x1b(?:[@-Z\\\\-_]|[()][0-B])"  # within a line
+CONTROL = "[0-?]*[ -/]*[@-~]"
+ANSI = f"\x1b(?:\\[{CONTROL}|\\][^\x07\x1b\n]*(?:\x07|\x1b\\\\)|[@-Z\\\\-_]|[()][0-B])|\x9b{CONTROL}"  # led by characters, which re finds fast
 UNFIT = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"
 NONCHARACTERS = "[" + "".join(map(chr, (plane << 16 | last for plane in range(1, 17) for last in (0xFFFE, 0xFFFF)))) + "]"  # beyond the first plane
 XML_ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"}  # the ampersand first

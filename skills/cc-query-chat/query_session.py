@@ -436,7 +436,8 @@ class Sieve:
         self.codes = set(CODE_STARTS)
         self.blind = not (literals and USE_SIEVE and all(self.take(fold(literal, False).replace("\u0131", "i")) for literal in literals))
         spelled = sorted(re.escape(json.dumps(chr(code))[3:-1]).encode() for code in self.codes)  # what follows the first \\u
-        self.escaped = re.compile(rb"\\u(?:" + b"|".join([*([b"00[2-7]"] if self.needles else []), *spelled]) + rb")")
+        escapes = b"|".join([*([b"00[2-7]"] if self.needles else []), *spelled])
+        self.escaped = re.compile(rb"\\u(?:" + re.sub(rb"[a-f]", lambda digit: b"[%b%b]" % (digit[0], digit[0].upper()), escapes) + rb")")
         self.high: dict[bytes, list[bytes]] = {}
         for code in sorted(self.codes):
             self.high.setdefault(chr(code).encode()[:1], []).append(chr(code).encode())
@@ -455,21 +456,24 @@ class Sieve:
             self.codes.update(spellings_of(letter))
         return letter != ""
 
-    def passes(self, data: bytes, texts: Optional[Callable[[bytes], Iterable[str]]] = None) -> bool:
-        """Whether any line of these may match. Where `texts` gives what a line says, it is looked at closely: a needle is in it, or one
-        spelled otherwise."""
+    def finds(self, data: bytes) -> bool:
+        """Whether a needle is in these bytes."""
         lowered = data.lower()
-        if any(needle in lowered for needle in self.needles):
-            return True
-        other = not data.isascii() and any(lead in data and any(spelling in data for spelling in known) for lead, known in self.high.items())
-        if not (other or b"\x1b" in data or self.escaped.search(lowered)):
-            return False
-        return texts is None or any(self.holds(fold(cc.without_codes(text), False)) for text in texts(data))
+        return any(needle in lowered for needle in self.needles)
 
-    def holds(self, folded: str) -> bool:
-        """Whether a folded text has what is looked for."""
-        dotted = folded.replace("\u0131", "i").replace("i\u0307", "i")  # re takes either for an i where case is ignored
-        return any(piece in folded or piece in dotted for piece in self.pieces)
+    def spells(self, data: bytes) -> bool:
+        """Whether in these bytes a letter is spelled otherwise, or a colour code stands."""
+        other = not data.isascii() and any(lead in data and any(spelling in data for spelling in known) for lead, known in self.high.items())
+        return other or b"\x1b" in data or self.escaped.search(data) is not None
+
+    def holds(self, texts: Iterable[str]) -> bool:
+        """Whether one of these texts has what is looked for."""
+        for text in texts:
+            folded = fold(cc.without_codes(text), False)
+            dotted = folded.replace("\u0131", "i").replace("i\u0307", "i")  # re takes either for an i where case is ignored
+            if any(piece in folded or piece in dotted for piece in self.pieces):
+                return True
+        return False
 
 
 def line_texts(line: bytes) -> Iterator[str]:
@@ -532,9 +536,12 @@ def scan(path: str, sieve: Sieve, start: int, end: int) -> Iterator[tuple[int, i
 def passing_lines(pieces: list[tuple[int, bytes]], path: str, sieve: Sieve) -> Iterator[tuple[int, int]]:
     """Offset and size of those that may match, themselves or by an output saved in a file of its own."""
     for offset, piece in pieces:
-        lines = piece.split(b"\n") if sieve.passes(piece) or b"tool-results" in piece else []
+        found = sieve.finds(piece)
+        spelled = found or sieve.spells(piece)
+        lines = piece.split(b"\n") if spelled or b"tool-results" in piece else []
         for at, line in zip(itertools.accumulate((len(line) + 1 for line in lines), initial=offset), lines):
-            if sieve.passes(line, line_texts) or saved_passes(line, path, sieve):
+            told = (found and sieve.finds(line)) or (spelled and sieve.spells(line) and sieve.holds(line_texts(line)))
+            if told or saved_passes(line, path, sieve):
                 yield at, len(line)
 
 
@@ -567,7 +574,8 @@ def saved_passes(line: bytes, path: str, sieve: Sieve) -> bool:
     """Whether an output that the line says was saved in a file of its own may match."""
     for saved in saved_outputs(path, line) if b"tool-results" in line else ():
         with suppress(OSError), open(saved, "rb") as file:
-            if sieve.passes(file.read(), lambda data: [data.decode("utf-8", "replace")]):
+            data = file.read()
+            if sieve.finds(data) or (sieve.spells(data) and sieve.holds([data.decode("utf-8", "replace")])):
                 return True
     return False
 
@@ -906,7 +914,7 @@ class Search:
 
 class Hit:
     """A matching item. `rank` orders hits, the best first; `key` tells it from others: its row, its text at its time (0 where the
-    time is not known), its session. Where it stands is added to those that may be shown."""
+    time is not known), its session. Where it stands is added to those that are kept."""
 
     def __init__(self, target: Target, place: tuple[int, str], timestamp: str, item: Item, match: Match) -> None:
         self.target, self.place, self.timestamp, self.item, self.match = target, place, timestamp, item, match
@@ -917,11 +925,6 @@ class Hit:
         self.key = (hash((uuid or f"{target.path}@{offset}", item.kind, item.part)), text, target.session)
         self.state, self.title = "" if target.path else "history", ""
         self.turn: Optional[int] = None
-
-    def locate(self, reader: Reader, record: Optional[cc.Record]) -> None:
-        """Note where it stands in its session; None stands for what was written since that was read."""
-        self.state, self.title = reader.state(record) if record else "live", reader.title
-        self.turn = reader.turns.get(key_of(record)) if record and self.state != "subagent" else None
 
 
 class Tally:
@@ -982,11 +985,13 @@ class Tally:
         self.trim()
 
     def locate(self, reader: Reader) -> None:
-        """Say where the best hits of this session stand."""
+        """Say where the best hits of this session stand; what was written since it was read is live."""
         fresh = [hit for hit in self.hits if not hit.state]
         records = {(record.offset, record.uuid): record for record in reader.records({hit.place[0] for hit in fresh})} if fresh else {}
         for hit in fresh:
-            hit.locate(reader, records.get(hit.place))
+            record = records.get(hit.place)
+            hit.state, hit.title = reader.state(record) if record else "live", reader.title
+            hit.turn = reader.turns.get(key_of(record)) if record and hit.state != "subagent" else None
 
 
 def search_target(target: Target, search: Search, tally: Tally) -> None:
