@@ -511,6 +511,8 @@ def test_this_project_beats_others_and_whole_beats_part(config: Path) -> None:
     found = find("pear")
     assert (found.path.endswith(f"{A}.jsonl"), found.note) == (True, "part of the title")
     assert find("pear list of").note == "part of the title"
+    for widely in ("--all-projects", "--title=pear"), ("--all-projects", "pear"):
+        assert find(*widely).path.endswith(f"{A}.jsonl")  # all are looked at, whatever is said: the newer one elsewhere still gives way
 
 
 def test_a_title_far_from_both_ends_of_a_large_file_is_found(config: Path) -> None:

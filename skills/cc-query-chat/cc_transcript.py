@@ -2322,13 +2322,13 @@ def find_session(arguments: argparse.Namespace, default: str = "latest") -> Foun
     if arguments.file is not None:
         return found_file(arguments.file)
     if arguments.title is not None:
-        return find_title(arguments.title, directory, arguments.all_projects)
+        return find_title(arguments.title, directory)
     if arguments.latest or (not named and default == "latest"):
         return latest_session(directory, arguments.all_projects, set(arguments.exclude))
-    return find_reference((named[0] if named else default).strip(), directory, arguments.all_projects)
+    return find_reference((named[0] if named else default).strip(), directory)
 
 
-def find_reference(reference: str, directory: str, everywhere: bool) -> Found:
+def find_reference(reference: str, directory: str) -> Found:
     """What free words name: tried as a path, an id, text with an id in it, `this`, a prefix, a title, in this order."""
     path = os.path.expanduser(reference)
     if not re.search(r"\w", reference):
@@ -2348,7 +2348,7 @@ def find_reference(reference: str, directory: str, everywhere: bool) -> Found:
         refuse_agent(agent[1])
     if re.fullmatch(r"[0-9a-fA-F][0-9a-fA-F-]{3,35}", reference) and (found := find_prefix(reference.lower())):
         return found
-    return find_title(reference, directory, everywhere)
+    return find_title(reference, directory)
 
 
 def found_file(path: str) -> Found:
@@ -2386,22 +2386,22 @@ def find_prefix(prefix: str) -> Optional[Found]:
     return found_session(sessions[0].path, [], "") if sessions else None
 
 
-def find_title(title: str, directory: str, everywhere: bool) -> Found:
-    """The session with this title: exact before part, this project before others, then the newest."""
+def find_title(title: str, directory: str) -> Found:
+    """The session with this title, wherever it is: exact before part, this project before others, then the newest."""
     wanted = folded(" ".join(title.split()))
     if wanted[:1] + wanted[1:][-1:] in ('""', "''", "``", "“”"):  # nothing takes quotes off a slash command's words
         wanted = wanted[1:-1].strip()
     if not wanted:
         raise Refusal("an empty title names no session; give a title, an id, or --latest")
     trees = (directory, *worktrees(directory))
-    titles = read_titles_in(all_folders() if everywhere else [folder for tree in trees for folder in project_folders(tree)])
+    titles = read_titles_in([folder for tree in trees for folder in project_folders(tree)])
     near = set(titles)
     for exact, here in ((True, True), (True, False), (False, True), (False, False)):
-        if (exact, here) == (True, False) and not everywhere:  # this project's do not have it
+        if (exact, here) == (True, False):  # this project's do not have it
             titles.update(read_titles_in(all_folders(), titles))
         paths = [path for path, name in titles.items() if (name == wanted if exact else wanted in name) and (path in near or not here)]
         cards = newest(card for card in map(read_card, paths) if card and card.time and not card.sidechain)
-        if here and not everywhere:
+        if here:
             cards = [card for card in cards if any(belongs(card, tree) for tree in trees)]
         if cards:
             notes = ("" if exact else "part of the title", "" if here else "from another project")
