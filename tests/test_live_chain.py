@@ -99,6 +99,16 @@ def test_who_goes_back_leaves_behind_what_followed(rows: list[tuple[str, dict[st
     assert [record.uuid for record in conversation.abandoned] == abandoned
 
 
+def test_a_gap_right_behind_a_summary_leads_to_what_was_kept(tmp_path: Path) -> None:
+    """What a compaction kept is sent below the summary; the row that the client writes there next may be lost."""
+    boundary = {"subtype": "compact_boundary", "compactMetadata": {"preservedMessages": {"anchorUuid": "u4", "uuids": ["u2"]}}}
+    summary = {"isCompactSummary": True, **spoken(4)}
+    rows = [("3 system 0", boundary), ("4 user 3", summary), ("6 user 5", spoken(6)), ("7 assistant 6", spoken(7, "assistant"))]
+    conversation = read_rows(tmp_path / "s.jsonl", [*TALK, *rows])
+    assert [record.uuid for record in conversation.live] == ["u3", "u4", "u2", "u6", "u7"]
+    assert [record.uuid for record in conversation.earlier] == ["u1"]
+
+
 CALLING = {"message": {"role": "assistant", "id": "m2", "content": [{"type": "tool_use", "id": "t", "name": "Skill", "input": {}}]}}
 GIVEN = {"message": {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "ok"}]}}
 QUEUED = {"attachment": {"type": "queued_command", "prompt": "while you work", "commandMode": "prompt"}}

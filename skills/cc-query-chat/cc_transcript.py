@@ -1238,7 +1238,8 @@ class Chain:
             return known
         if self.cuts and uuid in self.links.by_uuid:  # it was taken away
             return self.by_uuid[self.kept[-1]] if self.kept else None
-        return self.before(record)
+        before = self.before(record)
+        return self.by_uuid[self.kept[-1]] if before and self.kept and before.uuid == self.moved[self.kept[0]] else before  # it is below that
 
     def beside_progress(self, record: Record, above: Record) -> Record:
         """Where what hung below old hook progress leads: to the newest earlier record below the call `above` that the progress belongs to.
