@@ -304,6 +304,14 @@ def test_paths_and_words_are_utf8_whatever_the_locale(run_script: Run, config: P
     assert parsed(run_script(QUERY, "gr\u00f6\u00dfe", cwd=here, env=env)).get("matched") == "1"
 
 
+@pytest.mark.skipif(os.name == "nt", reason="no locales of old there")
+def test_an_interpreter_that_does_not_know_its_own_path_goes_on(session: Path, config: Path) -> None:
+    """Started without PATH under a bare name it has no sys.executable, so it cannot be started anew in another mode."""
+    env = {"HOME": os.environ["HOME"], "CLAUDE_CONFIG_DIR": str(config), "LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run(["nameless", str(COMPACT), "--id", ID], executable=sys.executable, capture_output=True, check=False, env=env, timeout=60)
+    assert next(parsed(done).iter("user")).text == "paint the barn \U0001F33E na\u00efvely"
+
+
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
 def test_a_skill_folder_works_alone(run_script: Run, session: Path, tmp_path: Path, script: Path) -> None:
     """Copied into a folder whose name holds blanks, run isolated: nothing but the standard library and its own folder is at hand."""

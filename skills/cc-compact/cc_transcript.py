@@ -1994,7 +1994,8 @@ def split_arguments(parser: Parser, text: str) -> list[str]:
 
 def serve(parser: Parser, job: Callable[[argparse.Namespace], str], argv: Optional[list[str]]) -> int:
     """Run a skill's job and print its report. Returns the exit status: 0 done, 1 refused or interrupted, in one line."""
-    if argv is None and sys.getfilesystemencoding() != "utf-8":  # names and words are UTF-8 to the client, whatever the locale
+    unfit = sys.getfilesystemencoding() != "utf-8"  # names and words are UTF-8 to the client, whatever the locale
+    if unfit and argv is None and sys.executable and os.name == "posix":  # elsewhere the mode may not help, and execv does not wait
         os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.argv])
     try:
         options = parse_arguments(parser, sys.argv[1:] if argv is None else argv)
