@@ -1135,6 +1135,7 @@ class Conversation:
         self.links = Links([])
 
 
+BRIDGE_SECONDS = 5  # the client bridges a missing parent to a record at most this much older (measured: 5 s yes, 6 s no)
 TURNS = frozenset(("user", "assistant"))  # records in which a person, a tool or the agent speaks
 
 
@@ -1199,6 +1200,7 @@ class Chain:
         if self.kept:
             self.moved = {record.uuid: self.kept[-1] for record in self.main if record.parent == anchor and anchor}
             self.moved.update(zip(self.kept, [anchor if anchor in self.by_uuid else "", *self.kept]))
+        self.times: list[tuple[float, int]] = []  # (seconds, place in main), made when a bridge is needed
 
     def known(self, uuid: str) -> Optional[Record]:
         """The record with this uuid, whatever a compaction took away, None where none stands before the limit."""
@@ -1228,8 +1230,7 @@ class Chain:
         return []
 
     def parent(self, record: Record) -> Optional[Record]:
-        """The parent record, None for a root. A missing one is bridged to the nearest earlier record of the session (the client does so within
-        5 s; our judgment is that what was said before any gap was said)."""
+        """The parent record, None for a root; a missing one is bridged."""
         uuid = self.moved.get(record.uuid, record.parent)
         if not uuid:
             return None if record.logical_parent is None or record in self.boundaries else self.by_uuid.get(record.logical_parent)
@@ -1238,8 +1239,20 @@ class Chain:
             return known
         if self.cuts and uuid in self.links.by_uuid:  # it was taken away
             return self.by_uuid[self.kept[-1]] if self.kept else None
-        before = self.before(record)
+        before = self.bridge(record)
         return self.by_uuid[self.kept[-1]] if before and self.kept and before.uuid == self.moved[self.kept[0]] else before  # it is below that
+
+    def bridge(self, record: Record) -> Optional[Record]:
+        """Where a missing parent leads: to the latest record at most 5 s older, as in the client; where that gives up, to the nearest
+        earlier one of the session, whatever its age (our judgment): what was said before a gap was said."""
+        then = seconds(record.timestamp)
+        if then is None:
+            return self.before(record)
+        if not self.times:
+            self.times = sorted((when, at) for at, other in enumerate(self.main) if (when := seconds(other.timestamp)) is not None)
+        last = bisect.bisect_right(self.times, (then, len(self.main)))
+        near = (self.main[at] for when, at in reversed(self.times[max(last - 2, 0) : last]) if then - when <= BRIDGE_SECONDS)
+        return next((other for other in near if other is not record), None) or self.before(record)
 
     def beside_progress(self, record: Record, above: Record) -> Record:
         """Where what hung below old hook progress leads: to the newest earlier record below the call `above` that the progress belongs to.
