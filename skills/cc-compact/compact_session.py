@@ -98,9 +98,9 @@ CORRECTION = re.compile(cue_pattern(
     r"|undo (?:that|this|it|the)|(?:bring|change|roll) [^.,;]{1,30} back|go back to|who (?:told|asked) you",
 ))
 CHOICE = re.compile(cue_pattern(
-    r"take(?! (?:a|care|into|over)\b)|pick(?! up)|choose|prefer|we (?:take|pick|choose)|we'll (?:use|go|take)|yes to|skip|drop|(?<!type: )ignore|ship it|lgtm"
-    r"|[a-d1-9](?=\.?$)|the (?:first|second|third|last)(?=[.,!]|$)|both(?=[.,!]|$| please)|lets (?:go (?:with|for)|use|take|keep|stick|do|try)"
-    r"|[^.,;:]{1,30} it is(?=\.|$)|(?!ok|what|and|see|talk|well|back|until|bye)[\w-]+ then(?=\.|$)",
+    r"take(?! (?:a|care|into|over)\b)|pick(?! up)|choose|prefer|we (?:take|pick|choose)|we'll (?:use|go|take)|yes to|skip|drop|(?<!type: )ignore"
+    r"|ship it|lgtm|[a-d1-9](?=\.?$)|the (?:first|second|third|last)(?=[.,!]|$)|both(?=[.,!]|$| please)"
+    r"|lets (?:go (?:with|for)|use|take|keep|stick|do|try)|[^.,;:]{1,30} it is(?=\.|$)|(?!ok|what|and|see|talk|well|back|until|bye)[\w-]+ then(?=\.|$)",
     r"let(?:'s| us) (?:go (?:with|for|the)|not|use|take|keep|stick|do|try)|(?:go|stick|stay|ahead) with|go for"
     r"|wins(?=[.,!]|$)|i(?:'d| would)? (?:prefer|rather|choose|pick|say|take(?! (?:it|a)\b))|i (?:chose|picked|decided)|decided|settled? on"
     r"|option [a-d1-9]|decision(?=:)|my vote|the (?:first|second|third|last|other) (?:one|option|variant|way|approach)|the (?:latter|former)"
@@ -312,7 +312,7 @@ COMMIT_LINE = r"(?m)^\[(?:detached HEAD|[^\s\]]+)(?: \([^)]*\))? ([0-9a-f]{7,40}
 NO_PUSH = r"(?m)Everything up-to-date|^error: failed to push|^fatal:"  # what a push says that a pipe made succeed
 REQUEST = r"\b(?:gh|glab)\s+(?:pr|mr)\s+(create|merge|close)\b[^|;&\n<>]*"
 QUIET_COMMIT = r"\bgit(?:\s+-[cC]\s+\S+)*\s+commit\b(?![^|;&\n]*\s--(?:dry-run|help))[^|;&\n]*\s(?:-[a-z]*q[a-z]*|--quiet)\b(?![^\n]*\|\|)"
-RESET = r"\bgit(?:\s+-[cC]\s+\S+)*\s+reset(?:\s+-[-\w]+)*\s+HEAD(?:~(\d{0,3})|\^)(?:\s+-[-\w]+)*\s*(?:\Z|[|;&\n])"  # with paths it undoes none
+RESET = r"\bgit(?:\s+-[cC]\s+\S+)*\s+reset(?:\s+-[-\w]+)*\s+HEAD(?:~(\d{0,3})|\^)(?:\s+-[-\w]+)*\s*(?:\Z|[|;&\n>#]|\d>)"  # with paths: none
 
 
 def outcomes(calls: Calls) -> list[Entry]:
