@@ -272,7 +272,7 @@ def test_a_command_that_passed_later_is_no_problem(
     ("git reset --hard HEAD~1", "HEAD is now at abc1 one", ["one"]), ("git reset HEAD^", "", ["one"]), ("git -C . reset -q HEAD~ --soft", "", ["one"]),
     ("git reset --soft HEAD~2 && git commit -m three", "[main abc1236] three", ["three"]), ("git reset HEAD~1 -- gate.py", "", ["one", "two"]),
     ("git reset --hard", "", ["one", "two"]), ("echo 'git reset HEAD~1'", "", ["one", "two"]),
-    ("git reset --hard HEAD~999", "", []),
+    ("git reset --hard HEAD~999", "", []), ("git reset --soft HEAD~1 2>&1 | tail -3", "", ["one"]), ("git reset HEAD~1 >/dev/null # redo", "", ["one"]),
 ])
 def test_a_commit_that_was_taken_back_is_none(command: str, printed: str, told: list[str], report: Callable[[Session], ElementTree.Element]) -> None:
     session = Session()

@@ -58,7 +58,7 @@ import compact_session
     ("ok then", 0), ("both tests are green", 0), ("no luck yet", 0), ("no errors", 0), ("no tests yet", 0), ("keine ahnung", 0), ("it works without my changes", 0), ("remember the bug?", 0), ("do all the tests need docker?", 0),
     ("it may not exist yet", 0), ("it may only take a second", 0), ("não sei", 0), ("ça n'est pas grave", 0), ("we can't reproduce it", 0), ("too much memory is used", 0), ("it wins by 2 points", 0), ("i take it that works", 0), ("use version 1.", 0), ("интернет, что нового", 0), ("é isso? да, спасибо", 0), ("测试通过了", 0), ("i want to see it", 0), ("treating it as text works", 0), ("yes do that", 0), ("warum ist das so", 0),
     ("halt dich kurz", 0), ("die tests laufen ohne fehler durch", 0), ("peux-tu expliquer cette erreur ?", 0), ("no sé por qué falla", 0), ("не понимаю, почему падает", 0),
-    ("не могу найти файл", 0), ("为什么不能登录", 0), ("别的文件呢", 0), ("動かないのはなぜ?", 0), ("non-breaking spaces show up", 0), ("nix flake update fails", 0), ("what happens first?", 0),
+    ("не могу найти файл", 0), ("为什么不能登录", 0), ("别的文件呢", 0), ("動かないのはなぜ?", 0), ("non-breaking spaces show up", 0), ("nix flake update fails", 0), ("what happens first?", 0), ("body: arial, sans serif", 0), ("x = made()  # type: ignore[misc]", 0),
 ])
 def test_what_steers(said: str, strength: int) -> None:
     assert compact_session.cue(said).strength == strength

@@ -96,6 +96,13 @@ def test_of_500_prompts_the_last_answers_are_still_told(run_script: Run, tmp_pat
     assert len(answered) >= 2 and all(len(exchange.findtext("agent") or "") > 60 for exchange in answered)
 
 
+def test_of_200_prompts_the_list_takes_no_room_from_the_exchanges(run_script: Run, tmp_path: Path) -> None:
+    """All prompts in a line each fit beside all exchanges asked for: longer lines cost more than half of these."""
+    told = report(run_script, write_session(planted_session(81001, 200), tmp_path / "s.jsonl"), tmp_path)
+    assert [(section.get("section"), len(section)) for section in told.iter("exchanges")] == [("first", 5), ("pivotal", 8), ("last", 10)]
+    assert len(list(told.iter("prompt"))) == 202
+
+
 def test_of_a_damaged_file_it_is_said_how_much_is_damaged(run_script: Run, tmp_path: Path) -> None:
     (tmp_path / "spoilt.jsonl").write_bytes(b"\x00\xff{]\nnonsense\n")
     done = run_script(COMPACT, "--file", "spoilt.jsonl")

@@ -98,9 +98,10 @@ CORRECTION = re.compile(cue_pattern(
     r"|undo (?:that|this|it|the)|(?:bring|change|roll) [^.,;]{1,30} back|go back to|who (?:told|asked) you",
 ))
 CHOICE = re.compile(cue_pattern(
-    r"take(?! (?:a|care|into|over)\b)|pick(?! up)|choose|prefer|we (?:take|pick|choose)|we'll (?:use|go|take)|yes to|skip|drop|ignore|ship it|lgtm"
-    r"|[a-d1-9](?=\.?$)|the (?:first|second|third|last)(?=[.,!]|$)|both(?=[.,!]|$| please)|lets (?:go (?:with|for)|use|take|keep|stick|do|try)"
-    r"|[^.,;:]{1,30} it is(?=\.|$)|(?!ok|what|and|see|talk|well|back|until|bye)[\w-]+ then(?=\.|$)",
+    r"take(?! (?:a|care|into|over)\b)|pick(?! up)|choose|prefer|we (?:take|pick|choose)|we'll (?:use|go|take)|yes to|skip|drop|(?<!type: )ignore"
+    r"|ship it|lgtm|[a-d1-9](?=\.?$)|the (?:first|second|third|last)(?=[.,!]|$)|both(?=[.,!]|$| please)"
+    r"|lets (?:go (?:with|for)|use|take|keep|stick|do|try)|[^.,;:]{1,30} it is(?=\.|$)"
+    r"|(?!ok|what|and|see|talk|well|back|until|bye)[\w-]+ then(?=\.|$)",
     r"let(?:'s| us) (?:go (?:with|for|the)|not|use|take|keep|stick|do|try)|(?:go|stick|stay|ahead) with|go for"
     r"|wins(?=[.,!]|$)|i(?:'d| would)? (?:prefer|rather|choose|pick|say|take(?! (?:it|a)\b))|i (?:chose|picked|decided)|decided|settled? on"
     r"|option [a-d1-9]|decision(?=:)|my vote|the (?:first|second|third|last|other) (?:one|option|variant|way|approach)|the (?:latter|former)"
@@ -110,7 +111,7 @@ OTHER_LANGUAGES = cue_pattern(  # rules, corrections and choices: German, French
     r"immer(?! noch| wieder)|kein\w*(?! (?:ahnung|problem|plan|thema))|nur(?! so\b| mal\b| kurz| eine frage)|nie(?! gesehen| gehört)"
     r"|nein|nee?(?=[,.!]|$| (?:nicht|falsch))|falsch|quatsch|halt(?=[,.!]|$)|ohne|erst(?=[^.;]{1,40}, dann)|lieber|dann (?:variante|option)"
     r"|nicht (?!schlecht|schlimm|sicher|ganz|mehr|so\b|ge|wirklich|dringend|nötig)\w+"
-    r"|non(?![-\w])|il faut(?! voir)|toujours(?! pas\b)|sans(?!-)|plutôt|gard(?:e|ez|ons)|on (?:garde|prend|reste)|prenons"
+    r"|non(?![-\w])|il faut(?! voir)|toujours(?! pas\b)|sans(?!-| serif)|plutôt|gard(?:e|ez|ons)|on (?:garde|prend|reste)|prenons"
     r"|siempre|sólo|solo|mejor|vamos con|deja (?:el|la|los|las|eso|todo)|no (?:lo|la|los|las)"
     r"|non (?:toccare|usare|cambiare|modificare)|lascia|não (?!sei|vi)\w+",
     r"niemals|auf keinen fall|(?:darfs?t?|dürfen|will|soll|sollen)(?: [\w.-]+)? (?:nicht|kein\w*|nie)|muss immer|wird nichts?|(?:finger|hände) weg"
@@ -312,7 +313,7 @@ COMMIT_LINE = r"(?m)^\[(?:detached HEAD|[^\s\]]+)(?: \([^)]*\))? ([0-9a-f]{7,40}
 NO_PUSH = r"(?m)Everything up-to-date|^error: failed to push|^fatal:"  # what a push says that a pipe made succeed
 REQUEST = r"\b(?:gh|glab)\s+(?:pr|mr)\s+(create|merge|close)\b[^|;&\n<>]*"
 QUIET_COMMIT = r"\bgit(?:\s+-[cC]\s+\S+)*\s+commit\b(?![^|;&\n]*\s--(?:dry-run|help))[^|;&\n]*\s(?:-[a-z]*q[a-z]*|--quiet)\b(?![^\n]*\|\|)"
-RESET = r"\bgit(?:\s+-[cC]\s+\S+)*\s+reset(?:\s+-[-\w]+)*\s+HEAD(?:~(\d{0,3})|\^)(?:\s+-[-\w]+)*\s*(?:\Z|[|;&\n])"  # with paths it undoes none
+RESET = r"\bgit(?:\s+-[cC]\s+\S+)*\s+reset(?:\s+-[-\w]+)*\s+HEAD(?:~(\d{0,3})|\^)(?:\s+-[-\w]+)*\s*(?:\Z|[|;&\n>#]|\d>)"  # with paths: none
 
 
 def outcomes(calls: Calls) -> list[Entry]:
@@ -760,7 +761,7 @@ class Level:
             self.entries("subagents", "subagent", subagents(self.calls, notices), 8, (48, 140, most)),
             self.entries("problems", "problem", problems(failing, notices), 3, (60, 140, most), len(failing)),
             self.compaction_section(),
-            self.section("prompt-timeline", self.prompt_items(), 16, (32, 48, LINE_CHARS)),
+            self.section("prompt-timeline", self.prompt_items(), 16, (32, 32, LINE_CHARS)),
             self.section("last-tool-calls", [self.call_item(*place) for place in enumerate(self.calls[-LAST_CALLS:])], 0.5, (30, 30, LINE_CHARS)),
         ]
         return [(section, section.items) for section in made if section.items]
