@@ -576,13 +576,13 @@ def narrow(transcript: Transcript, offset: int, size: int, fields: dict[str, Any
         narrow_user(record, fields, mapping(get("message")))
     elif kind == "attachment":
         attachment = mapping(get("attachment"))
-        record.subtype = intern_string(attachment.get("type"))
+        record.subtype = sys.intern(string(attachment.get("type")))
         if record.subtype == "queued_command":
             record.queued, record.meta = attachment.get("commandMode") == "prompt", attachment.get("isMeta") is True
             record.origin = string(mapping(attachment.get("origin")).get("kind"))
             record.take_blocks(attachment.get("prompt"))
     elif kind == "system":
-        record.subtype = intern_string(get("subtype"))
+        record.subtype = sys.intern(string(get("subtype")))
         record.take_blocks(get("content"))
         record.logical_parent = string(get("logicalParentUuid")) or None
         if record.subtype == "compact_boundary":
@@ -595,7 +595,7 @@ def narrow(transcript: Transcript, offset: int, size: int, fields: dict[str, Any
 def narrow_answer(record: Record, fields: dict[str, Any], message: dict[str, Any]) -> None:
     """Fill in what an assistant record alone carries."""
     record.take_blocks(message.get("content"))
-    record.message_id, record.model = string(message.get("id")), intern_string(message.get("model"))
+    record.message_id, record.model = string(message.get("id")), sys.intern(string(message.get("model")))
     record.known_tokens = mapping(message.get("usage"))
     if fields.get("isApiErrorMessage") is True:
         record.api_error = True
@@ -625,11 +625,6 @@ def take_failure(record: Record, result: Result, detail: str, blocks: list[Any])
         result.is_error = said.startswith(FAILED) or detail.startswith("Error: ")
     if result.is_error and said.startswith(REFUSED) and not record.denial:
         record.denial = "user-rejected"
-
-
-def intern_string(value: object) -> str:
-    """A text that most records repeat, kept once."""
-    return sys.intern(value) if type(value) is str else ""
 
 
 def narrow_block(record: Record, block: object) -> Any:
@@ -742,7 +737,7 @@ def recognise(transcript: Transcript, offset: int, data: bytes) -> Optional[Reco
     if attachment:
         record.subtype = attachment.decode()
         return record if attachment != b"queued_command" else None  # what a person said is read whole
-    record.message_id, record.model = answer.decode("utf-8", "replace"), intern_string((model or late_model or b"").decode("utf-8", "replace"))
+    record.message_id, record.model = answer.decode("utf-8", "replace"), sys.intern((model or late_model or b"").decode("utf-8", "replace"))
     record.known_blocks = record.known_tokens = None
     if tool is not None:
         record.known_blocks = record.calls = (Call(call.decode("utf-8", "replace"), tool.decode("utf-8", "replace"), record),)
