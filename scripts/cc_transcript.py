@@ -1090,7 +1090,7 @@ class JoinedCall(NamedTuple):
 class Exchange:
     """A prompt and what followed until the next one. `n` counts the person's prompts from 1; 0 is what came before any."""
 
-    __slots__ = ("n", "prompt", "record", "live", "answers", "calls", "notices", "shell_output", "interrupted", "errors", "last")
+    __slots__ = ("n", "prompt", "record", "live", "answers", "calls", "notices", "shell_output", "interrupted", "errors")
 
     def __init__(self, n: int, prompt: Prompt, record: Record, live: bool) -> None:
         self.n, self.prompt, self.record, self.live = n, prompt, record, live
@@ -1100,7 +1100,6 @@ class Exchange:
         self.shell_output = ""
         self.interrupted = False
         self.errors = 0
-        self.last = record
 
     @property
     def replies(self) -> list[Text]:
@@ -1497,7 +1496,6 @@ def add_answer(exchange: Exchange, record: Record, results: dict[str, Result]) -
     exchange.answers.append(record)
     if record.calls:
         exchange.calls += [JoinedCall(call, record, results.get(call.id)) for call in record.calls]
-    exchange.last = record
 
 
 def is_synthetic(record: Record) -> bool:

@@ -592,7 +592,7 @@ def how_it_ended(conversation: cc.Conversation) -> str:
         return "awaiting the user, who had last run a command"
     if not exchange.replies and not exchange.calls:
         return "with a prompt that has no answer"
-    if exchange.calls and exchange.last.calls:
+    if exchange.calls and exchange.answers[-1].calls:
         return "after a call, before the agent's next words"
     return "awaiting the user"
 
@@ -884,7 +884,7 @@ class Level:
         """The agent's last message, in full where it fits; only the first and the last prompt stay longer."""
         final, most = self.final, self.options.max_chars
         items = [cc.Item(-99.5, self.quote.quotation(final.replies[-1].text, most).escaped)] if final else []
-        n, ts = (final.n, clock(final.last.timestamp)) if final else (0, "")
+        n, ts = (final.n, clock(final.answers[-1].timestamp)) if final else (0, "")
         return self.section("final-agent-message", items, 2, (60, 300, most), n=n, ts=ts)
 
     def compaction_section(self) -> cc.Section:
