@@ -340,12 +340,14 @@ class Image(NamedTuple):
 
 
 class Call:
-    """A tool call. `input` is an object in all but odd files; of a long line it is read when it is asked for."""
+    """A tool call. `input` is an object in all but odd files; of a long line it is read when it is asked for. `result` is known in an
+    exchange, None where it never came back."""
 
-    __slots__ = ("id", "name", "record", "given")
+    __slots__ = ("id", "name", "record", "given", "result")
 
     def __init__(self, id: str, name: str, record: Record, given: Any = ...) -> None:
         self.id, self.name, self.record, self.given = id, name, record, given
+        self.result: Optional[Result] = None
 
     @property
     def input(self) -> Any:
@@ -353,6 +355,16 @@ class Call:
         if self.given is ...:
             self.given = self.record.block("tool_use", self.id).get("input")
         return self.given
+
+    @property
+    def denied(self) -> bool:
+        """Whether the person refused it."""
+        return self.result is not None and self.result.record.denial == "user-rejected"
+
+    @property
+    def failed(self) -> bool:
+        """Whether it gave an error or was not let through."""
+        return self.result is not None and (self.result.is_error or bool(self.result.record.denial))
 
     def argument(self, *names: str) -> str:
         """The first of these arguments that is given, as text; empty where none is."""
@@ -1069,24 +1081,6 @@ def shell_output(text: str) -> str:
     return printed.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"').replace("&#39;", "'").replace("&amp;", "&")
 
 
-class JoinedCall(NamedTuple):
-    """A call with the record it stands in, and its result, None where it never came back."""
-
-    call: Call
-    record: Record
-    result: Optional[Result]
-
-    @property
-    def denied(self) -> bool:
-        """Whether the person refused it."""
-        return self.result is not None and self.result.record.denial == "user-rejected"
-
-    @property
-    def failed(self) -> bool:
-        """Whether it gave an error or was not let through."""
-        return self.result is not None and (self.result.is_error or bool(self.result.record.denial))
-
-
 class Exchange:
     """A prompt and what followed until the next one. `n` counts the person's prompts from 1; 0 is what came before any."""
 
@@ -1095,7 +1089,7 @@ class Exchange:
     def __init__(self, n: int, prompt: Prompt, record: Record, live: bool) -> None:
         self.n, self.prompt, self.record, self.live = n, prompt, record, live
         self.answers: list[Record] = []
-        self.calls: list[JoinedCall] = []
+        self.calls: list[Call] = []
         self.notices: list[str] = []
         self.shell_output = ""
         self.interrupted = False
@@ -1494,8 +1488,9 @@ def add_answer(exchange: Exchange, record: Record, results: dict[str, Result]) -
         exchange.errors += record.api_error
         return
     exchange.answers.append(record)
-    if record.calls:
-        exchange.calls += [JoinedCall(call, record, results.get(call.id)) for call in record.calls]
+    for call in record.calls:
+        call.result = results.get(call.id)
+        exchange.calls.append(call)
 
 
 def is_synthetic(record: Record) -> bool:

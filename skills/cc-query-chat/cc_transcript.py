@@ -340,12 +340,14 @@ class Image(NamedTuple):
 
 
 class Call:
-    """A tool call. `input` is an object in all but odd files; of a long line it is read when it is asked for."""
+    """A tool call. `input` is an object in all but odd files; of a long line it is read when it is asked for. `result` is known in an
+    exchange, None where it never came back."""
 
-    __slots__ = ("id", "name", "record", "given")
+    __slots__ = ("id", "name", "record", "given", "result")
 
     def __init__(self, id: str, name: str, record: Record, given: Any = ...) -> None:
         self.id, self.name, self.record, self.given = id, name, record, given
+        self.result: Optional[Result] = None
 
     @property
     def input(self) -> Any:
@@ -353,6 +355,16 @@ class Call:
         if self.given is ...:
             self.given = self.record.block("tool_use", self.id).get("input")
         return self.given
+
+    @property
+    def denied(self) -> bool:
+        """Whether the person refused it."""
+        return self.result is not None and self.result.record.denial == "user-rejected"
+
+    @property
+    def failed(self) -> bool:
+        """Whether it gave an error or was not let through."""
+        return self.result is not None and (self.result.is_error or bool(self.result.record.denial))
 
     def argument(self, *names: str) -> str:
         """The first of these arguments that is given, as text; empty where none is."""
@@ -576,13 +588,13 @@ def narrow(transcript: Transcript, offset: int, size: int, fields: dict[str, Any
         narrow_user(record, fields, mapping(get("message")))
     elif kind == "attachment":
         attachment = mapping(get("attachment"))
-        record.subtype = intern_string(attachment.get("type"))
+        record.subtype = sys.intern(string(attachment.get("type")))
         if record.subtype == "queued_command":
             record.queued, record.meta = attachment.get("commandMode") == "prompt", attachment.get("isMeta") is True
             record.origin = string(mapping(attachment.get("origin")).get("kind"))
             record.take_blocks(attachment.get("prompt"))
     elif kind == "system":
-        record.subtype = intern_string(get("subtype"))
+        record.subtype = sys.intern(string(get("subtype")))
         record.take_blocks(get("content"))
         record.logical_parent = string(get("logicalParentUuid")) or None
         if record.subtype == "compact_boundary":
@@ -595,7 +607,7 @@ def narrow(transcript: Transcript, offset: int, size: int, fields: dict[str, Any
 def narrow_answer(record: Record, fields: dict[str, Any], message: dict[str, Any]) -> None:
     """Fill in what an assistant record alone carries."""
     record.take_blocks(message.get("content"))
-    record.message_id, record.model = string(message.get("id")), intern_string(message.get("model"))
+    record.message_id, record.model = string(message.get("id")), sys.intern(string(message.get("model")))
     record.known_tokens = mapping(message.get("usage"))
     if fields.get("isApiErrorMessage") is True:
         record.api_error = True
@@ -625,11 +637,6 @@ def take_failure(record: Record, result: Result, detail: str, blocks: list[Any])
         result.is_error = said.startswith(FAILED) or detail.startswith("Error: ")
     if result.is_error and said.startswith(REFUSED) and not record.denial:
         record.denial = "user-rejected"
-
-
-def intern_string(value: object) -> str:
-    """A text that most records repeat, kept once."""
-    return sys.intern(value) if type(value) is str else ""
 
 
 def narrow_block(record: Record, block: object) -> Any:
@@ -742,7 +749,7 @@ def recognise(transcript: Transcript, offset: int, data: bytes) -> Optional[Reco
     if attachment:
         record.subtype = attachment.decode()
         return record if attachment != b"queued_command" else None  # what a person said is read whole
-    record.message_id, record.model = answer.decode("utf-8", "replace"), intern_string((model or late_model or b"").decode("utf-8", "replace"))
+    record.message_id, record.model = answer.decode("utf-8", "replace"), sys.intern((model or late_model or b"").decode("utf-8", "replace"))
     record.known_blocks = record.known_tokens = None
     if tool is not None:
         record.known_blocks = record.calls = (Call(call.decode("utf-8", "replace"), tool.decode("utf-8", "replace"), record),)
@@ -1074,38 +1081,19 @@ def shell_output(text: str) -> str:
     return printed.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"').replace("&#39;", "'").replace("&amp;", "&")
 
 
-class JoinedCall(NamedTuple):
-    """A call with the record it stands in, and its result, None where it never came back."""
-
-    call: Call
-    record: Record
-    result: Optional[Result]
-
-    @property
-    def denied(self) -> bool:
-        """Whether the person refused it."""
-        return self.result is not None and self.result.record.denial == "user-rejected"
-
-    @property
-    def failed(self) -> bool:
-        """Whether it gave an error or was not let through."""
-        return self.result is not None and (self.result.is_error or bool(self.result.record.denial))
-
-
 class Exchange:
     """A prompt and what followed until the next one. `n` counts the person's prompts from 1; 0 is what came before any."""
 
-    __slots__ = ("n", "prompt", "record", "live", "answers", "calls", "notices", "shell_output", "interrupted", "errors", "last")
+    __slots__ = ("n", "prompt", "record", "live", "answers", "calls", "notices", "shell_output", "interrupted", "errors")
 
     def __init__(self, n: int, prompt: Prompt, record: Record, live: bool) -> None:
         self.n, self.prompt, self.record, self.live = n, prompt, record, live
         self.answers: list[Record] = []
-        self.calls: list[JoinedCall] = []
+        self.calls: list[Call] = []
         self.notices: list[str] = []
         self.shell_output = ""
         self.interrupted = False
         self.errors = 0
-        self.last = record
 
     @property
     def replies(self) -> list[Text]:
@@ -1500,9 +1488,9 @@ def add_answer(exchange: Exchange, record: Record, results: dict[str, Result]) -
         exchange.errors += record.api_error
         return
     exchange.answers.append(record)
-    if record.calls:
-        exchange.calls += [JoinedCall(call, record, results.get(call.id)) for call in record.calls]
-    exchange.last = record
+    for call in record.calls:
+        call.result = results.get(call.id)
+        exchange.calls.append(call)
 
 
 def is_synthetic(record: Record) -> bool:
