@@ -353,7 +353,7 @@ class Call:
     def input(self) -> Any:
         """What the agent gave the tool."""
         if self.given is ...:
-            self.given = self.record.block("tool_use", self.id).get("input")
+            self.given = mapping(self.record.value_behind(CONTENT)).get("input")
         return self.given
 
     @property
@@ -398,8 +398,9 @@ class Result:
         return Output("", None)
 
     def text(self) -> str:
-        """The text alone."""
-        return flat_text(self.record.block("tool_result", self.call_id).get("content"))
+        """The text alone, also of a line that is damaged behind it."""
+        first = mapping(self.record.value_behind(CONTENT))
+        return flat_text(first.get("content")) if first.get("tool_use_id") == self.call_id else self.read().text
 
 
 def owner_of(detail: object, blocks: list[dict[str, Any]]) -> dict[str, Any]:
@@ -496,8 +497,7 @@ class Record:
     def blocks(self) -> tuple[Any, ...]:
         """The content blocks: Text, Thinking, Image, Call and Result."""
         if self.known_blocks is None:  # the first block is the only one then
-            block = self.first_block()
-            self.take_blocks([block] if block else mapping(self.fields().get("message")).get("content"))
+            self.take_blocks([self.value_behind(CONTENT)])
         return self.known_blocks or ()
 
     @property
@@ -527,24 +527,9 @@ class Record:
         except (ValueError, RecursionError):
             return None
 
-    def first_block(self) -> dict[str, Any]:
-        """The first block of its content, empty where that cannot be told."""
-        return mapping(self.value_behind(CONTENT))
-
     def lone_value(self, key: str) -> Any:
         """The value of a key that stands once in the record, None where that cannot be told."""
         return self.value_behind(f'"{key}":'.encode(), alone=True)
-
-    def block(self, kind: str, identifier: str) -> dict[str, Any]:
-        """The tool_use or tool_result block with this id, empty where there is none; the first block is read alone."""
-        key = "id" if kind == "tool_use" else "tool_use_id"
-
-        def fits(block: dict[str, Any]) -> bool:
-            return block.get("type") == kind and string(block.get(key)) == identifier
-
-        first = self.first_block()
-        blocks = [first] if fits(first) else map(mapping, array(mapping(self.fields().get("message")).get("content")))
-        return next(filter(fits, blocks), {})
 
     def take_blocks(self, content: object) -> None:
         """Fill in the content blocks from what the file holds: a string is one Text, a list is taken block by block."""
