@@ -562,9 +562,8 @@ def narrow(transcript: Transcript, offset: int, size: int, fields: dict[str, Any
     kind = string(get("type"))
     uuid, parent, timestamp = string(get("uuid")), string(get("parentUuid")) or None, string(get("timestamp"))
     record = Record(transcript, offset, size, kind, uuid, parent, get("isSidechain") is True, timestamp)
-    record.session, record.cwd, record.branch, record.entrypoint = transcript.place(
-        string(get("sessionId")), string(get("cwd")), string(get("gitBranch")), string(get("entrypoint"))
-    )
+    place = [sys.intern(string(get(key))) for key in ("sessionId", "cwd", "gitBranch", "entrypoint")]  # which most records repeat
+    record.session, record.cwd, record.branch, record.entrypoint = place
     if "forkedFrom" in fields:
         record.forked_from = string(mapping(get("forkedFrom")).get("sessionId"))
     if kind == "assistant":
@@ -789,7 +788,7 @@ def take_place(record: Record, data: bytes, link_end: int) -> bool:
         if not place or ending[place.end() :] not in (b"}\n", b"}\r\n"):
             return False
         entrypoint, session = (place[1] or b"").decode("utf-8", "replace"), place[3].decode("utf-8", "replace")
-        places[ending] = record.transcript.place(session, parse_string(place[2]), parse_string(place[4]), entrypoint)
+        places[ending] = session, parse_string(place[2]), parse_string(place[4]), entrypoint
     record.session, record.cwd, record.branch, record.entrypoint = places[ending]
     return True
 
@@ -873,7 +872,7 @@ class Transcript:
         self.id = os.path.splitext(os.path.basename(path))[0]
         self.records: list[Record] = []
         self.loose: list[Record] = []  # chain kinds without a uuid: they have a place in the file but no link
-        self.places: dict[Any, tuple[str, str, str, str]] = {}  # by the four themselves, and by the end of a line that tells them
+        self.places: dict[bytes, tuple[str, str, str, str]] = {}  # session, cwd, branch, entrypoint by the end of a line that tells them
         self.titles: dict[str, str] = {}
         self.pin: Optional[Pin] = None
         self.damaged = 0
@@ -899,11 +898,6 @@ class Transcript:
             return self.file.read(size)
         except (OSError, ValueError):
             return b""
-
-    def place(self, session: str, cwd: str, branch: str, entrypoint: str) -> tuple[str, str, str, str]:
-        """These four, which most records repeat, kept once."""
-        key = (session, cwd, branch, entrypoint)
-        return self.places.setdefault(key, key)
 
     def take_line(self, offset: int, data: bytes, whole: bool = False) -> None:
         """Add what one line holds, by its head and tail where these tell enough, unless it is to be parsed `whole`."""
