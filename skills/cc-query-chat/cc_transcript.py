@@ -2120,11 +2120,6 @@ def current_title(titles: dict[str, str], spoken: str, identifier: str) -> str:
     return next(filter(None, given), "") or shortened(spoken, TITLE_CHARS) or identifier
 
 
-def newest(cards: Iterable[Card]) -> list[Card]:
-    """These sessions, the one spoken in last first."""
-    return sorted(cards, key=lambda card: -card.time)
-
-
 def file_title(path: str) -> str:
     """The current title of the session in a file; nothing but title rows is parsed where there are any."""
     titles = read_titles(path)
@@ -2241,7 +2236,7 @@ def latest_session(directory: str, everywhere: bool, excluded: set[str]) -> Foun
     choice = [card for card in choice if not card.headless] or choice
     if not choice:
         raise Refusal(nothing_here(directory, everywhere, excluded, bool(talked)))
-    card = newest(choice)[0]
+    card = max(choice, key=attrgetter("time"))
     note = f"the latest session of {'all projects' if everywhere else 'this project'}"
     if not everywhere and not belongs(card, directory):
         note += f", from {card.home}: {directory} has {'no other' if barred else 'none'}"
@@ -2360,7 +2355,7 @@ def find_prefix(prefix: str) -> Optional[Found]:
     cards = [card for card in map(read_card, paths) if card]
     if paths and not cards:
         open_transcript(paths[0]).close()  # says why it cannot be read
-    sessions = newest(card for card in cards if not card.sidechain)
+    sessions = sorted((card for card in cards if not card.sidechain), key=attrgetter("time"), reverse=True)
     if cards and not sessions:
         raise Refusal(f"{session_id(paths[0])} is the transcript of a sub-agent, not a session; name the session that started it")
     if len({card.id.lower() for card in sessions}) > 1:
@@ -2382,10 +2377,11 @@ def find_title(title: str, directory: str) -> Found:
         if (exact, here) == (True, False):  # this project's do not have it
             titles.update(read_titles_in(all_folders(), titles))
         paths = [path for path, name in titles.items() if (name == wanted if exact else wanted in name) and (path in near or not here)]
-        cards = newest(card for card in map(read_card, paths) if card and card.time and not card.sidechain)
+        cards = [card for card in map(read_card, paths) if card and card.time and not card.sidechain]
         if here:
             cards = [card for card in cards if any(belongs(card, tree) for tree in trees)]
         if cards:
+            cards.sort(key=attrgetter("time"), reverse=True)
             notes = ("" if exact else "part of the title", "" if here else "from another project")
             others = [card for card in cards if card.id != cards[0].id]  # an old copy in another folder is no other session
             return found_session(cards[0].path, others, ", ".join(filter(None, notes)))
