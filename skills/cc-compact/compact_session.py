@@ -1054,7 +1054,7 @@ def report(options: argparse.Namespace) -> str:
     """The whole report, never longer than the bound."""
     quote = cc.Quoter(options.show_secrets)
     levels, gone = read_chain(options, quote)
-    notice = cc.element("notice", "", quote.text(NOTICE + cc.lowered_bound(options))) + "\n"
+    notice = cc.element("notice", "", quote.text(NOTICE + options.lowered)) + "\n"
     root = {"sessions": 0, "older-sessions-left-out": 99, "ancestor-not-found": cc.shortened(gone, 100)}
     room = options.max_chars - cc.utf16_length(framed(notice, quote.attributes(root))) - len(str(options.max_chars)) * 2
     parts = chain_xml(levels, room, options.decay)

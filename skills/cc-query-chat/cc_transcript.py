@@ -429,8 +429,6 @@ def flat_text(content: object) -> str:
 
 def block_text(block: object) -> str:
     """Text of one content block; what is no text is named in brackets."""
-    if isinstance(block, str):
-        return block
     fields = mapping(block)
     kind = string(fields.get("type"))
     if kind == "text":
@@ -1712,6 +1710,7 @@ class Section:
         """Units that it takes at least, 0 where it can be left out."""
         return self.wrapper + utf16_length("".join(self.needed_pieces(SMALLEST_CAP))) if self.needed else 0
 
+
 class Fitted(NamedTuple):
     """A section as it was laid out: its XML and how many entries it shows."""
 
@@ -1935,16 +1934,11 @@ def parse_arguments(parser: Parser, argv: list[str]) -> argparse.Namespace:
     else:
         argv = with_values(parser, argv)
     arguments = parser.parse_args(argv)
-    arguments.asked_chars, arguments.done = arguments.max_chars, ""
-    if arguments.args_stdin:
-        arguments.max_chars = min(arguments.max_chars, CLIENT_LIMIT)
+    arguments.done = arguments.lowered = ""  # what a report says of what was done, and of a bound that was lowered
+    if arguments.args_stdin and arguments.max_chars > CLIENT_LIMIT:
+        arguments.lowered = f" The bound of {arguments.max_chars} was lowered to {CLIENT_LIMIT}: the client cuts longer output."
+        arguments.max_chars = CLIENT_LIMIT
     return arguments
-
-
-def lowered_bound(options: argparse.Namespace) -> str:
-    """What a report says of a bound that was lowered, empty where it was not."""
-    lowered = options.asked_chars > options.max_chars
-    return f" The bound of {options.asked_chars} was lowered to {options.max_chars}: the client cuts longer output." if lowered else ""
 
 
 LEADING_OPTION = r"\s*(-h|--[A-Za-z][\w-]*)(?:=(\"[^\"]*\"|'[^']*'|\S*))?(?=\s|$)"
