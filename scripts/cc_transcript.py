@@ -562,8 +562,7 @@ def narrow(transcript: Transcript, offset: int, size: int, fields: dict[str, Any
     record = Record(transcript, offset, size, kind, uuid, parent, get("isSidechain") is True, timestamp)
     place = [sys.intern(string(get(key))) for key in ("sessionId", "cwd", "gitBranch", "entrypoint")]  # which most records repeat
     record.session, record.cwd, record.branch, record.entrypoint = place
-    if "forkedFrom" in fields:
-        record.forked_from = string(mapping(get("forkedFrom")).get("sessionId"))
+    record.forked_from = string(mapping(get("forkedFrom")).get("sessionId"))
     if kind == "assistant":
         narrow_answer(record, fields, mapping(get("message")))
     elif kind == "user":
@@ -591,8 +590,7 @@ def narrow_answer(record: Record, fields: dict[str, Any], message: dict[str, Any
     record.take_blocks(message.get("content"))
     record.message_id, record.model = string(message.get("id")), sys.intern(string(message.get("model")))
     record.known_tokens = mapping(message.get("usage"))
-    if fields.get("isApiErrorMessage") is True:
-        record.api_error = True
+    record.api_error = fields.get("isApiErrorMessage") is True
 
 
 def narrow_user(record: Record, fields: dict[str, Any], message: dict[str, Any]) -> None:
@@ -601,8 +599,7 @@ def narrow_user(record: Record, fields: dict[str, Any], message: dict[str, Any])
     record.summary = fields.get("isCompactSummary") is True
     record.origin = string(mapping(fields.get("origin")).get("kind")) or (turn if (turn := string(fields.get("turnOrigin"))) in NO_PERSON else "")
     record.local = fields.get("rowSource") == "local" and not record.origin
-    if fields.get("promptSource") == "queued":
-        record.waited = True
+    record.waited = fields.get("promptSource") == "queued"
     detail = string(fields.get("toolUseResult"))
     record.denial = string(fields.get("toolDenialKind")) or ("user-rejected" if detail.startswith("User rejected") else "")
     if record.denial and mapping(fields.get("permissionDecision")).get("source") in ("config", "hook"):
@@ -650,7 +647,6 @@ def narrow_compaction(metadata: dict[str, Any]) -> Compaction:
 FAILED, REFUSED = "<tool_use_error>", "The user doesn't want to proceed with this tool use"  # the client's own words
 CHAIN_KINDS = frozenset(("user", "assistant", "attachment", "system", "progress"))
 TITLE_KINDS = {"custom-title": "customTitle", "ai-title": "aiTitle", "agent-name": "agentName"}  # the better first
-SIDE_KINDS = frozenset((*TITLE_KINDS, "last-prompt"))  # the only side records that are read
 CHAIN_HEAD = re.compile(  # the links, then what begins an attachment, a tool result, or the only block of an answer's row
     rb'\{"parentUuid":(?:null|"([!#-\[\]-~]{1,64})"),"isSidechain":(true|false),(?:"(?!uuid|type)[a-zA-Z]+":"[^"\\]*",)*?'
     rb'(?:"message":\{(?:"model":"([^"\\<]*)",)?"id":"([^"\\]*)","type":"message","role":"assistant",(?:"model":"([^"\\<]*)",)?"content":'
@@ -674,7 +670,7 @@ TAIL_BYTES = 1_024  # where a record's place in the world stands, and what a sho
 BLOCK_TAIL = 128  # where a result block's flag and id stand, behind its content
 DETAIL = b'"toolUseResult":'
 SIDE_START = b'{"type":"'
-READ_KINDS = frozenset(kind.encode() for kind in CHAIN_KINDS | SIDE_KINDS)
+READ_KINDS = frozenset(kind.encode() for kind in (*CHAIN_KINDS, *TITLE_KINDS, "last-prompt"))  # of side records only titles and pins are read
 SIDE_TAILS = (b'"gitBranch":', b'"parentUuid":', b'Title":', b'"agentName":', b'"leafUuid":')  # of every record that counts
 
 
@@ -925,15 +921,11 @@ class Transcript:
         elif kind == "last-prompt" and (fields.get("leafUuid") or fields.get("explicit") is True):
             leaf, after = string(fields.get("leafUuid")), len(self.records)
             self.pin = Pin(leaf, fields.get("explicit") is True or self.pin == Pin(leaf, True, after), after)  # the same once more takes nothing back
-        elif string(fields.get("uuid")) and (kind in CHAIN_KINDS or "parentUuid" in fields):
+        elif kind in CHAIN_KINDS or ("parentUuid" in fields and string(fields.get("uuid"))):
             record = narrow(self, offset, size, fields)
-            if glued:
-                record.glued = True
-            self.add(record)
-        elif kind in CHAIN_KINDS:
-            loose = narrow(self, offset, size, fields)
-            loose.line = len(self.records)
-            self.loose.append(loose)
+            record.glued, record.line = glued, len(self.records)
+            keep = self.add if record.uuid else self.loose.append
+            keep(record)
 
     def add(self, record: Record) -> None:
         """Append a chain record. A compaction voids every pin before it (measured)."""
@@ -1061,8 +1053,6 @@ def shell_output(text: str) -> str:
 class Exchange:
     """A prompt and what followed until the next one. `n` counts the person's prompts from 1; 0 is what came before any."""
 
-    __slots__ = ("n", "prompt", "record", "live", "answers", "calls", "notices", "shell_output", "interrupted", "errors")
-
     def __init__(self, n: int, prompt: Prompt, record: Record, live: bool) -> None:
         self.n, self.prompt, self.record, self.live = n, prompt, record, live
         self.answers: list[Record] = []
@@ -1187,7 +1177,7 @@ class Chain:
         """Uuids from head to tail along the links as they stand in the file, empty where they do not lead there."""
         path: list[str] = []
         step = self.known(tail)
-        while step is not None and step.uuid not in path[-1:] and len(path) <= len(self.links.main):
+        while step is not None and len(path) <= len(self.links.main):
             path.append(step.uuid)
             if step.uuid == head:
                 return path[::-1]
@@ -1275,8 +1265,8 @@ class Chain:
             return None if final and not pin.leaf else last
         path = self.walk(last)
         start = next((at for at in range(len(path) - 1, 0, -1) if self.moved.get(path[at].uuid, path[at].parent) != path[at - 1].uuid), 0)
-        unbroken = path[start:] if start else path
-        if pinned in unbroken or (not pin.explicit and pinned in self.with_parallels(unbroken)) or (self.kept and not self.ends_branch(pinned)):
+        path = path[start:]  # up to a gap
+        if pinned in path or (not pin.explicit and pinned in self.with_parallels(path)) or (self.kept and not self.ends_branch(pinned)):
             return pinned if final else last
         return pinned
 
