@@ -1277,8 +1277,8 @@ class Chain:
             children.setdefault(child.parent or "", []).append(child)
         return record.kind in TURNS and not any(has_turn(children.get(step.uuid, [])) for step in (record, *below(record, children)))
 
-    def history(self, leaf: Record) -> list[Record]:
-        """What led to `leaf`, across compactions, each record once, in the order it happened."""
+    def history(self, leaf: Record) -> dict[str, Record]:
+        """What led to `leaf`, across compactions, each record once, by uuid, in the order it happened."""
         chain: Chain = self
         end: Optional[Record] = leaf
         stages: list[list[Record]] = []  # the newest first
@@ -1294,7 +1294,7 @@ class Chain:
         for stage in reversed(stages):
             for record in stage:
                 happened.setdefault(record.uuid, record)
-        return list(happened.values())
+        return happened
 
     def compacted_leaf(self, boundary: Record) -> Optional[Record]:
         """The last record that a later compaction took away: its logical parent, unless that is only an old row written again."""
@@ -1410,21 +1410,18 @@ def read_conversation(transcript: Transcript) -> Conversation:
         conversation.commands = [command for command in map(local_command, chain.main) if command]
         conversation.abandoned = chain.main if has_turn(chain.main) else []
         return conversation
-    path = chain.walk(leaf)
-    conversation.live = chain.with_parallels(path)
-    live = {record.uuid for record in conversation.live}
+    live = {record.uuid: record for record in chain.with_parallels(chain.walk(leaf))}
     plain = chain.boundary is None and not chain.links.below_progress
-    happened = conversation.live if plain else chain.history(leaf)
-    known = live if plain else {record.uuid for record in happened}
-    conversation.happened = happened if plain else [*happened, *(record for record in conversation.live if record.uuid not in known)]
-    conversation.earlier = [] if plain else [record for record in happened if record.uuid not in live]
-    conversation.abandoned = [record for record in chain.links.main if record.uuid not in known and record.uuid not in live]
-    conversation.compactions = sum(boundary.uuid in known for boundary in chain.boundaries)
+    happened = live if plain else {**chain.history(leaf), **live}
+    conversation.live, conversation.happened = list(live.values()), list(happened.values())
+    conversation.earlier = [] if plain else [record for record in conversation.happened if record.uuid not in live]
+    conversation.abandoned = [record for record in chain.links.main if record.uuid not in happened]
+    conversation.compactions = sum(boundary.uuid in happened for boundary in chain.boundaries)
     cut_into_exchanges(conversation, live)
     return conversation
 
 
-def cut_into_exchanges(conversation: Conversation, live: set[str]) -> None:
+def cut_into_exchanges(conversation: Conversation, live: Container[str]) -> None:
     """Fill in the exchanges: a new one at each prompt, calls joined with their results by id."""
     records = conversation.happened
     results = {result.call_id: result for record in records for result in record.results}
@@ -1441,7 +1438,7 @@ def cut_into_exchanges(conversation: Conversation, live: set[str]) -> None:
                 note_harness_record(conversation, opened, record)
 
 
-def open_exchange(conversation: Conversation, before: Optional[Exchange], prompt: Prompt, record: Record, live: set[str]) -> Exchange:
+def open_exchange(conversation: Conversation, before: Optional[Exchange], prompt: Prompt, record: Record, live: Container[str]) -> Exchange:
     """Begin a new exchange; one that no prompt begins has the number 0."""
     lives = record.uuid in live if record.uuid else bool(before and before.live)
     opened = Exchange((before.n if before else 0) + (prompt.how != "none"), prompt, record, lives)
