@@ -335,7 +335,7 @@ class Thinking(NamedTuple):
     text: str
 
 
-class Image(NamedTuple):
+class Image:
     """A picture or document."""
 
 
@@ -1491,44 +1491,37 @@ XML_ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"}  # the amp
 ATTRIBUTE_ESCAPES = {**XML_ESCAPES, '"': "&quot;", "\n": "&#10;", "\t": "&#9;"}
 
 
-class Secret(NamedTuple):
-    """A kind of credential: what a text must hold in lower case to be worth a search, and the pattern; its group "keep" stays."""
-
-    kind: str
-    hints: tuple[str, ...]
-    pattern: str
-
-
 NO_SECRET = r"(?!\[masked|\$\{?[A-Z][A-Z0-9_]*\b|\$\(|<[^<>\n]{1,60}>|\*{3})"  # masked before, the name of a variable, a place-holder
 
 # fmt: off
-SECRETS = (  # patterns are compiled when a hint is met: most texts hold none
-    Secret("private key", ("private key",),
+# Kinds of credentials: what a text must hold in lower case to be worth a search (most hold none), and the pattern; its group "keep" stays.
+SECRETS: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    ("private key", ("private key",),
         r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----|\Z)"),
-    Secret("authorization", ("authorization",),
+    ("authorization", ("authorization",),
         r"(?i)(?P<keep>\bAuthorization[\"']?\s*[:=]\s*[\"']?)(?!\[masked)"
         r"(?:(?:Bearer|Basic|Token|Digest)\s+[^\s\"',;]{6,}"
         r"|(?=[^\s\"',;]{0,200}[0-9]|[^\s\"',;]{16})[^\s\"',;]{6,})"),  # "authorization: required" is prose
-    Secret("bearer token", ("bearer",), r"(?i)(?P<keep>\bBearer\s+)(?!\[masked)(?=[\w.~+/=-]{0,200}[0-9])[\w.~+/=-]{12,}"),
-    Secret("password in URL", ("://",), r"(?i)(?P<keep>\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{0,100}:)[^\s/\"'<>]{1,200}(?=@)"),
-    Secret("api key", ("sk-", "sk_", "pk-", "pk_", "rk-", "rk_"),
+    ("bearer token", ("bearer",), r"(?i)(?P<keep>\bBearer\s+)(?!\[masked)(?=[\w.~+/=-]{0,200}[0-9])[\w.~+/=-]{12,}"),
+    ("password in URL", ("://",), r"(?i)(?P<keep>\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{0,100}:)[^\s/\"'<>]{1,200}(?=@)"),
+    ("api key", ("sk-", "sk_", "pk-", "pk_", "rk-", "rk_"),
         r"\b(?:sk|pk|rk)[-_](?:(?:ant-|live_|test_|proj-)"
         r"|(?=[A-Za-z0-9_-]{0,200}[0-9]|[A-Za-z]{20}))[A-Za-z0-9_-]{20,}"),  # words and hyphens alone are prose
-    Secret("token", ("gho_", "ghp_", "ghu_", "ghs_", "ghr_", "_pat_", "glpat-", "xox", "npm_", "pypi-", "aiza", "ya29.", "hf_", "sg.", "dop_v1_"),
+    ("token", ("gho_", "ghp_", "ghu_", "ghs_", "ghr_", "_pat_", "glpat-", "xox", "npm_", "pypi-", "aiza", "ya29.", "hf_", "sg.", "dop_v1_"),
         r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abeoprs]-[\w-]{10,}|npm_[A-Za-z0-9]{30,}"
         r"|pypi-[\w-]{40,}|AIza[\w-]{30,}|ya29\.[\w.-]{20,}|hf_[A-Za-z0-9]{30,}|SG\.[\w-]{16,}\.[\w-]{16,}|dop_v1_[0-9a-f]{40,})"),
-    Secret("access key id", ("akia", "asia"), r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
-    Secret("web token", ("eyj",), r"\beyJ[\w-]{8,}\.[\w-]{8,}\.?[\w-]*"),
-    Secret("secret", ("secret", "token", "passw", "key", "credential"),
+    ("access key id", ("akia", "asia"), r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
+    ("web token", ("eyj",), r"\beyJ[\w-]{8,}\.[\w-]{8,}\.?[\w-]*"),
+    ("secret", ("secret", "token", "passw", "key", "credential"),
         r"(?i)(?P<keep>(?:secret|token|passwd|password|api[-_]?key|(?:access|account|private)_?key|(?<!primary)(?<!foreign)(?<!sort)(?<!cache)_key"
         rf"|credential)s?[\"']?\s*[=:]\s*[\"']?){NO_SECRET}"
         r"(?=[^\s\"',;&，。；、]{0,200}[0-9])[^\s\"',;&，。；、]{12,}"),
-    Secret("secret", ("secret", "token", "passw"),
+    ("secret", ("secret", "token", "passw"),
         rf"(?P<keep>(?:SECRET|TOKEN|PASSWORD|PASSWD)[A-Z0-9_]{{0,40}}=[\"']?){NO_SECRET}"
         r"(?:(?<=\")[^\"\n]{4,200}(?=\")|(?<=')[^'\n]{4,200}(?=')|[^\s\"',;&，。；、]{4,})"),
 )
 # fmt: on
-HINTS = tuple(dict.fromkeys(hint for secret in SECRETS for hint in secret.hints))
+HINTS = tuple(dict.fromkeys(hint for _, hints, _ in SECRETS for hint in hints))
 SHORTEST_SECRET = 10  # units, with what it is assigned to
 ASSIGNED = frozenset(("secret", "authorization"))  # of these a colon or an equals sign is part
 
@@ -1541,9 +1534,9 @@ def mask(text: str) -> str:
     if not any(map(lowered.__contains__, HINTS)):
         return text
     assigns = "=" in text or ":" in text
-    for secret in SECRETS:
-        if (assigns or secret.kind not in ASSIGNED) and any(hint in lowered for hint in secret.hints):
-            text = re.sub(secret.pattern, lambda found, kind=secret.kind: f"{found.groupdict().get('keep') or ''}[masked: {kind}]", text)  # type: ignore[misc]
+    for kind, hints, pattern in SECRETS:
+        if (assigns or kind not in ASSIGNED) and any(hint in lowered for hint in hints):
+            text = re.sub(pattern, lambda found, kind=kind: f"{found.groupdict().get('keep') or ''}[masked: {kind}]", text)  # type: ignore[misc]
     return text
 
 
