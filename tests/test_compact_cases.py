@@ -225,7 +225,7 @@ def test_27_cycles_end_soon(run_script: Run, name: str) -> None:
 def test_29_each_result_under_its_call() -> None:
     conversation = cc.read_conversation(cc.read_transcript(str(CASES / "29-parallel-tools/session.jsonl")))
     (exchange,) = conversation.exchanges
-    assert [(joined.call.argument("command"), joined.result.read().text if joined.result else None) for joined in exchange.calls] == [
+    assert [(call.argument("command"), call.result.read().text if call.result else None) for call in exchange.calls] == [
         ("pump 1", "out-1"), ("pump 2", "out-2"), ("pump 3", "out-3")]
     assert conversation.abandoned == []
 
@@ -279,10 +279,10 @@ def test_38_results_are_in_the_report(run_script: Run) -> None:
 
 def test_38_results_as_read() -> None:
     conversation = cc.read_conversation(cc.read_transcript(str(CASES / "38-content-shapes/session.jsonl")))
-    calls = [joined for exchange in conversation.exchanges for joined in exchange.calls]
-    assert [joined.result.read().text if joined.result else None for joined in calls] == [
+    calls = [call for exchange in conversation.exchanges for call in exchange.calls]
+    assert [call.result.read().text if call.result else None for call in calls] == [
         "plain", "from a list\n[tool_reference: WebFetch]", "", "", "", "[image/png]", "<tool_use_error>Error: it broke</tool_use_error>", "h", "i"]
-    assert [joined.failed for joined in calls] == [False] * 6 + [True, False, False]
+    assert [call.failed for call in calls] == [False] * 6 + [True, False, False]
 
 
 def test_39_shell_output_is_unescaped_once(run_script: Run) -> None:

@@ -37,7 +37,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 def test_what_was_said(name: str) -> None:
     conversation = cc.read_conversation(cc.read_transcript(str(SESSIONS[name])))
-    assert [[exchange.prompt.text, exchange.replies[-1].text if exchange.replies else None, [joined.call.name for joined in exchange.calls]]
+    assert [[exchange.prompt.text, exchange.replies[-1].text if exchange.replies else None, [call.name for call in exchange.calls]]
             for exchange in conversation.exchanges] == SAID[name]["exchanges"]
     assert conversation.commands == SAID[name]["commands"]
 

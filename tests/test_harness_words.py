@@ -96,8 +96,8 @@ def test_a_failure_or_refusal_said_in_words(
     session = Session()
     session.row("user", "paint the gate")
     session.call("Edit", {"file_path": "/home/ada/orchard/gate.py", "old_string": "a", "new_string": "b"}, said, detail, flag)
-    joined = cc.read_conversation(cc.read_transcript(str(session.write(tmp_path)), whole)).exchanges[0].calls[0]
-    assert (joined.failed, joined.denied) == (failed, denied)
+    call = cc.read_conversation(cc.read_transcript(str(session.write(tmp_path)), whole)).exchanges[0].calls[0]
+    assert (call.failed, call.denied) == (failed, denied)
 
 
 def test_a_refusal_without_a_detail_gives_its_reason(report: Callable[[Session], ElementTree.Element]) -> None:

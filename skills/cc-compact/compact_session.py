@@ -157,37 +157,37 @@ class Entry(NamedTuple):
     lead: tuple[str, str] = ("", "")  # an element that stands before the text, such as what a sub-agent was asked: name, text
 
 
-Calls = list[tuple[cc.Exchange, cc.JoinedCall]]  # in the order they were made, each with the exchange it belongs to
+Calls = list[tuple[cc.Exchange, cc.Call]]  # in the order they were made, each with the exchange it belongs to
 
 
-def shell_command(joined: cc.JoinedCall) -> str:
+def shell_command(call: cc.Call) -> str:
     """What a call of Bash ran, empty for any other call."""
-    return joined.call.argument("command") if joined.call.name == "Bash" else ""
+    return call.argument("command") if call.name == "Bash" else ""
 
 
-def detail_of(joined: cc.JoinedCall) -> dict[str, Any]:
+def detail_of(call: cc.Call) -> dict[str, Any]:
     """The client's own detail of what a call gave back, empty where there is none."""
-    return cc.mapping(joined.result.read().detail) if joined.result else {}
+    return cc.mapping(call.result.read().detail) if call.result else {}
 
 
-def output_of(joined: cc.JoinedCall) -> str:
+def output_of(call: cc.Call) -> str:
     """What a call gave back, without the tags that the client puts around its own errors; empty where nothing."""
-    return re.sub("</?tool_use_error>", "", joined.result.text()) if joined.result else ""
+    return re.sub("</?tool_use_error>", "", call.result.text()) if call.result else ""
 
 
 def edited_files(calls: Calls) -> tuple[list[Edits], dict[int, int]]:
     """(files changed by edits that went through, the most edited first; lines changed in each exchange)."""
     found: dict[str, Edits] = {}
     changes: Counter[int] = Counter()
-    for exchange, joined in calls:
-        path = joined.call.argument("file_path", "notebook_path") if joined.call.name in EDITORS else written_by_mcp(joined.call)
-        if not path or joined.failed or joined.result is None:
+    for exchange, call in calls:
+        path = call.argument("file_path", "notebook_path") if call.name in EDITORS else written_by_mcp(call)
+        if not path or call.failed or call.result is None:
             continue
-        path = settled(path, joined.record.cwd)
-        added, removed = changed_lines(joined, joined.result.record)
+        path = settled(path, call.record.cwd)
+        added, removed = changed_lines(call, call.result.record)
         changes[exchange.n] += added + removed
         known = found.get(path, Edits(path))
-        found[path] = Edits(path, known.times + 1, known.added + added, known.removed + removed, joined.result.record.timestamp)
+        found[path] = Edits(path, known.times + 1, known.added + added, known.removed + removed, call.result.record.timestamp)
     return sorted(found.values(), key=lambda edits: (-edits.times, -edits.added - edits.removed)), changes
 
 
@@ -202,18 +202,18 @@ def written_by_mcp(call: cc.Call) -> str:
     return call.argument("path", "file_path") if writes else ""
 
 
-def changed_lines(joined: cc.JoinedCall, row: cc.Record) -> tuple[int, int]:
+def changed_lines(call: cc.Call, row: cc.Record) -> tuple[int, int]:
     """Lines (added, removed) by an edit: from the patch the client noted in the result's `row`, else from the call."""
     patch = row.lone_value("structuredPatch")
     if patch is None:
-        patch = detail_of(joined).get("structuredPatch")
+        patch = detail_of(call).get("structuredPatch")
     signs = [line[:1] for hunk in cc.array(patch) for line in cc.array(cc.mapping(hunk).get("lines")) if isinstance(line, str)]
     if signs:
         return signs.count("+"), signs.count("-")
-    whole, cell = joined.call.argument("content", "new_source"), row.lone_value("old_source")
+    whole, cell = call.argument("content", "new_source"), row.lone_value("old_source")
     if whole or cell:
         return line_count(whole), line_count(cell)
-    edits = list(map(cc.mapping, cc.array(cc.mapping(joined.call.input).get("edits")) or [joined.call.input]))
+    edits = list(map(cc.mapping, cc.array(cc.mapping(call.input).get("edits")) or [call.input]))
     return sum(line_count(edit.get("new_string")) for edit in edits), sum(line_count(edit.get("old_string")) for edit in edits)
 
 
@@ -245,19 +245,19 @@ WAITING = {"AskUserQuestion": "question", "ExitPlanMode": "plan"}  # calls that 
 def decisions(calls: Calls) -> list[Entry]:
     """Answers to questions, plans approved or refused, calls the person refused, and what still waits for the person at the end."""
     found: list[Entry] = []
-    for exchange, joined in calls:
-        name, result, is_plan = joined.call.name, joined.result, joined.call.name == "ExitPlanMode"
-        if name not in WAITING and not joined.denied:
+    for exchange, call in calls:
+        name, result, is_plan = call.name, call.result, call.name == "ExitPlanMode"
+        if name not in WAITING and not call.denied:
             continue
-        asked = joined.call.argument("plan") if is_plan else asked_questions(joined.call)
+        asked = call.argument("plan") if is_plan else asked_questions(call)
         output = result.read() if result else cc.Output("", None)
         detail, kind = cc.mapping(output.detail), f"{WAITING.get(name)}-without-answer"
         if result is None:
             texts = [asked] if exchange is calls[-1][0] and not exchange.interrupted else []
-        elif joined.failed:  # a plan that a tool error or a rule stopped was never shown to the person
-            shown = joined.denied or (is_plan and not result.record.denial and not output.text.startswith(cc.FAILED))
-            reason = refusal_reason(output.text) or ("" if joined.denied else output.text)
-            what = (is_plan and asked) or describe_call(joined.call)
+        elif call.failed:  # a plan that a tool error or a rule stopped was never shown to the person
+            shown = call.denied or (is_plan and not result.record.denial and not output.text.startswith(cc.FAILED))
+            reason = refusal_reason(output.text) or ("" if call.denied else output.text)
+            what = (is_plan and asked) or describe_call(call)
             kind, texts = "plan-refused" if is_plan else "refused", [f"{reason} -- {what}" if reason else what] if shown else []
         elif is_plan:
             edited = re.search(r"\n## Approved Plan[^\n]*:\n(.*)", output.text, re.S)  # as the person left it
@@ -274,32 +274,32 @@ def decisions(calls: Calls) -> list[Entry]:
 TASK_TOOLS = frozenset(("TodoWrite", "TaskCreate", "TaskList", "TaskUpdate"))
 
 
-def task_changes(joined: cc.JoinedCall, known: int) -> list[tuple[str, dict[str, Any]]]:
+def task_changes(call: cc.Call, known: int) -> list[tuple[str, dict[str, Any]]]:
     """What a call of a task tool says of each task it names: (id or place, the fields it gives)."""
-    name, given = joined.call.name, cc.mapping(joined.call.input)
+    name, given = call.name, cc.mapping(call.input)
     if name == "TodoWrite":
-        todos = cc.array(given.get("todos")) or cc.array(detail_of(joined).get("newTodos"))
+        todos = cc.array(given.get("todos")) or cc.array(detail_of(call).get("newTodos"))
         return [(f"todo{at}", {**todo, "subject": todo.get("content")}) for at, todo in enumerate(map(cc.mapping, todos))]
     if name == "TaskList":  # the whole list as it stands: also tasks made before this session
-        return [(str(task.get("id")), task) for task in map(cc.mapping, cc.array(detail_of(joined).get("tasks")))]
-    if name == "TaskCreate" and joined.result:
-        task, said = cc.mapping(detail_of(joined).get("task")), re.search(r"Task #(\w+)", joined.result.text())
+        return [(str(task.get("id")), task) for task in map(cc.mapping, cc.array(detail_of(call).get("tasks")))]
+    if name == "TaskCreate" and call.result:
+        task, said = cc.mapping(detail_of(call).get("task")), re.search(r"Task #(\w+)", call.result.text())
         key = str(task.get("id") or (said[1] if said else known + 1))
         return [(key, {"subject": task.get("subject") or given.get("subject"), "status": "pending"})]
-    if name == "TaskCreate" or detail_of(joined).get("success") is False:
+    if name == "TaskCreate" or detail_of(call).get("success") is False:
         return []
-    return [(joined.call.argument("taskId", "task_id", "id") or str(given.get("taskId")), given)]
+    return [(call.argument("taskId", "task_id", "id") or str(given.get("taskId")), given)]
 
 
 def open_tasks(calls: Calls) -> tuple[list[Entry], int]:
     """(tasks not done, in progress first; number of done ones) of the last to-do list or the task tools' last state."""
     listed: dict[str, Entry] = {}
-    for exchange, joined in calls:
-        name = joined.call.name
-        if name not in TASK_TOOLS or joined.failed:
+    for exchange, call in calls:
+        name = call.name
+        if name not in TASK_TOOLS or call.failed:
             continue
         listed = {} if name == "TodoWrite" else listed
-        for key, fields in task_changes(joined, len(listed)):
+        for key, fields in task_changes(call, len(listed)):
             fresh = Entry({"status": "pending"}, "", exchange.n)
             known = fresh if name == "TaskCreate" else listed.get(key, fresh)
             status = cc.string(fields.get("status")) or known.attributes["status"]
@@ -320,25 +320,25 @@ def outcomes(calls: Calls) -> list[Entry]:
     """Commits, pushes and pull requests that succeeded, from the client's note of them, else from git's own words. A commit that was
     taken back before it was pushed is none."""
     found: list[Entry] = []
-    for exchange, joined in calls:
-        command = shell_command(joined)
-        if joined.result is None or joined.denied or not re.search(r"\b(git|gh|hub|glab|jj)\b", command):
+    for exchange, call in calls:
+        command = shell_command(call)
+        if call.result is None or call.denied or not re.search(r"\b(git|gh|hub|glab|jj)\b", command):
             continue
-        output, bare = joined.result.read(), bare_command(command)
+        output, bare = call.result.read(), bare_command(command)
         operation = cc.mapping(cc.mapping(output.detail).get("gitOperation"))
         commit = cc.mapping(operation.get("commit"))
         commits = re.findall(COMMIT_LINE, output.text)
-        reset = None if joined.failed else re.search(RESET, bare)
+        reset = None if call.failed else re.search(RESET, bare)
         for _ in range(int(reset[1] or 1) if reset else 0):
             if found and found[-1].attributes["kind"] == "commit":
                 found.pop()
-        if not commits and not joined.failed and (commit or re.search(QUIET_COMMIT, bare)):
+        if not commits and not call.failed and (commit or re.search(QUIET_COMMIT, bare)):
             commits = [(cc.string(commit.get("sha")), commit_message(command))]
         if commits and found and found[-1].attributes["kind"] == "commit" and re.search(r"\bcommit\b.*\s--amend\b", bare):
             before = found.pop()  # it is no more; its message is, unless there is another one
             commits = [(sha, before.text if message == command else message) for sha, message in commits]
         found += [Entry({"kind": "commit", "sha": sha}, message, exchange.n) for sha, message in commits]
-        if not joined.failed:  # what was committed before another command of the line failed is committed
+        if not call.failed:  # what was committed before another command of the line failed is committed
             found += [entry._replace(n=exchange.n) for entry in published(command, bare, operation, output.text)]
     return found
 
@@ -392,20 +392,20 @@ def notices_by_call(conversation: cc.Conversation) -> dict[str, str]:
 def subagents(calls: Calls, notices: dict[str, str]) -> list[Entry]:
     """What each sub-agent was asked, and its last words (of one in the background: those of its notice, or how that says it ended)."""
     found = []
-    for exchange, joined in calls:
-        if joined.call.name not in ("Agent", "Task") or joined.denied:
+    for exchange, call in calls:
+        if call.name not in ("Agent", "Task") or call.denied:
             continue
-        asked = " -- ".join(filter(None, (joined.call.argument("description"), joined.call.argument("prompt"))))
-        notice = notices.get(joined.call.id) or (notices.get(cc.string(detail_of(joined).get("agentId")), "") if notices else "")
+        asked = " -- ".join(filter(None, (call.argument("description"), call.argument("prompt"))))
+        notice = notices.get(call.id) or (notices.get(cc.string(detail_of(call).get("agentId")), "") if notices else "")
         words = re.search(r"<result>(.+?)</result>", notice, re.S) or re.search(r"<summary>(.+?)</summary>", notice, re.S)
-        said = words[1] if words else last_words(joined)
-        found.append(Entry({"type": joined.call.argument("subagent_type")}, said, exchange.n, ("asked", asked)))
+        said = words[1] if words else last_words(call)
+        found.append(Entry({"type": call.argument("subagent_type")}, said, exchange.n, ("asked", asked)))
     return found
 
 
-def last_words(joined: cc.JoinedCall) -> str:
+def last_words(call: cc.Call) -> str:
     """The text a sub-agent handed back, "(no answer)" where it gave none."""
-    output = joined.result.read() if joined.result else cc.Output("", None)
+    output = call.result.read() if call.result else cc.Output("", None)
     if cc.mapping(output.detail).get("status") == "async_launched":
         return "(still at work when the session ended)"
     content = cc.mapping(output.detail).get("content")
@@ -431,26 +431,26 @@ def still_failing(calls: Calls, notices: dict[str, str]) -> Calls:
 
     A run that was refused or interrupted, or whose end in the background nobody knows, has neither failed nor passed.
     """
-    failing: dict[str, tuple[cc.Exchange, cc.JoinedCall]] = {}
-    for exchange, joined in calls:
-        name, result = joined.call.name, joined.result
+    failing: dict[str, tuple[cc.Exchange, cc.Call]] = {}
+    for exchange, call in calls:
+        name, result = call.name, call.result
         if result is None or result.record.denial or not (name == "Bash" or name.startswith("mcp__")):
             continue
-        notice = notices.get(joined.call.id, "")
+        notice = notices.get(call.id, "")
         failed = result.is_error or "<status>failed</status>" in notice
         if not (failing or failed):
             continue
-        command = plain_command(shell_command(joined), joined.record.cwd) or name
-        if failed or (command in failing and has_ended(joined, result.record, notice)):
+        command = plain_command(shell_command(call), call.record.cwd) or name
+        if failed or (command in failing and has_ended(call, result.record, notice)):
             failing.pop(command, None)
         if failed:
-            failing[command] = (exchange, joined)
+            failing[command] = (exchange, call)
     return list(failing.values())
 
 
-def has_ended(joined: cc.JoinedCall, row: cc.Record, notice: str) -> bool:
+def has_ended(call: cc.Call, row: cc.Record, notice: str) -> bool:
     """Whether a run that gave no error went on to its end; `row` is that of its result."""
-    in_background = cc.mapping(joined.call.input).get("run_in_background") is True
+    in_background = cc.mapping(call.input).get("run_in_background") is True
     return "<status>completed</status>" in notice if in_background else row.lone_value("interrupted") is not True
 
 
@@ -461,10 +461,10 @@ SILENT = len("Exit code 127\n")  # a failed command that gave back no more said 
 def problems(failing: Calls, notices: dict[str, str]) -> list[Entry]:
     """The last commands that still fail, with their errors (of one in the background: what its notice says); silent ones go first."""
     found = []
-    for exchange, joined in sorted(failing, key=lambda place: len(output_of(place[1])) > SILENT)[-PROBLEMS:]:
-        told = re.search(r"(?s)<summary>(.*?)</summary>", notices.get(joined.call.id, ""))
-        command = joined.call.argument("command") or describe_call(joined.call)
-        found.append(Entry({}, telling_lines(told[1] if told else output_of(joined)), exchange.n, ("command", command)))
+    for exchange, call in sorted(failing, key=lambda place: len(output_of(place[1])) > SILENT)[-PROBLEMS:]:
+        told = re.search(r"(?s)<summary>(.*?)</summary>", notices.get(call.id, ""))
+        command = call.argument("command") or describe_call(call)
+        found.append(Entry({}, telling_lines(told[1] if told else output_of(call)), exchange.n, ("command", command)))
     return found
 
 
@@ -583,16 +583,16 @@ def how_it_ended(conversation: cc.Conversation) -> str:
     last_turn = next(record for record in reversed(conversation.happened) if record.kind in cc.TURNS)
     if exchange.errors and (last_turn.api_error or not exchange.replies):
         return "with an API error"
-    unanswered = [joined for joined in exchange.calls if joined.result is None]
-    if unanswered and unanswered[-1].call.name in WAITING:
-        return f"awaiting the user's answer to a {WAITING[unanswered[-1].call.name]}"
+    unanswered = [call for call in exchange.calls if call.result is None]
+    if unanswered and unanswered[-1].name in WAITING:
+        return f"awaiting the user's answer to a {WAITING[unanswered[-1].name]}"
     if unanswered:
-        return f"in the middle of a call without a result ({describe_call(unanswered[-1].call)})"
+        return f"in the middle of a call without a result ({describe_call(unanswered[-1])})"
     if exchange.prompt.how == "shell":
         return "awaiting the user, who had last run a command"
     if not exchange.replies and not exchange.calls:
         return "with a prompt that has no answer"
-    if exchange.calls and exchange.last.calls:
+    if exchange.calls and exchange.answers[-1].calls:
         return "after a call, before the agent's next words"
     return "awaiting the user"
 
@@ -653,7 +653,7 @@ class Level:
     def __init__(self, found: cc.Found, conversation: cc.Conversation, options: argparse.Namespace, quote: cc.Quoter) -> None:
         self.found, self.conversation, self.options, self.quote, self.now = found, conversation, options, quote, time.time()
         self.exchanges = conversation.exchanges
-        self.calls: Calls = [(exchange, joined) for exchange in self.exchanges for joined in exchange.calls]
+        self.calls: Calls = [(exchange, call) for exchange in self.exchanges for call in exchange.calls]
         self.decisions, (self.edits, self.changes) = decisions(self.calls), edited_files(self.calls)
         self.directory = next((record.cwd for record in conversation.happened if record.cwd), "")
         self.moved_to = "" if os.path.isdir(self.directory) else moved_place(self.edits, self.directory, cc.project_directory(options.project))
@@ -842,7 +842,7 @@ class Level:
         needed = exchange in self.needed
         # A prompt that another one follows at once is answered with that one, unless an error came between.
         unanswered = exchange.errors or (exchange is self.exchanges[-1] and not exchange.shell_output and not exchange.interrupted)
-        counted = Counter(joined.call.name for joined in exchange.calls).most_common()
+        counted = Counter(call.name for call in exchange.calls).most_common()
         calls = self.quote.attributes({"calls": ", ".join(f"{name} {count}" for name, count in counted)})
         asked, whole = self.words_before(exchange), self.quote.attributes({"cut": len(final.text) + final.missing or None})
         follows = exchange is self.final and len(final.text) > FINAL_HINT  # the last message is shown in full
@@ -884,7 +884,7 @@ class Level:
         """The agent's last message, in full where it fits; only the first and the last prompt stay longer."""
         final, most = self.final, self.options.max_chars
         items = [cc.Item(-99.5, self.quote.quotation(final.replies[-1].text, most).escaped)] if final else []
-        n, ts = (final.n, clock(final.last.timestamp)) if final else (0, "")
+        n, ts = (final.n, clock(final.answers[-1].timestamp)) if final else (0, "")
         return self.section("final-agent-message", items, 2, (60, 300, most), n=n, ts=ts)
 
     def compaction_section(self) -> cc.Section:
@@ -951,19 +951,19 @@ class Level:
 
         return render
 
-    def call_item(self, at: int, place: tuple[cc.Exchange, cc.JoinedCall]) -> cc.Item:
+    def call_item(self, at: int, place: tuple[cc.Exchange, cc.Call]) -> cc.Item:
         """A call and its output, one line each, cut at the cap; the later ones stay longest."""
-        exchange, joined = place
-        state = "failed" if joined.failed else "none" if joined.result is None else None
+        exchange, call = place
+        state = "failed" if call.failed else "none" if call.result is None else None
         head = self.quote.attributes({"n": exchange.n or None, "result": state})
-        told = describe_call(joined.call).replace(f": {self.directory or os.devnull}/", ": ", 1)  # cut short, a path would not reach its name
-        call = self.quote.quotation(told, LINE_CHARS, one_line=True)
-        returned = output_of(joined).strip() or "(no output)" if joined.result else ""
+        name = describe_call(call).replace(f": {self.directory or os.devnull}/", ": ", 1)  # cut short, a path would not reach its name
+        told = self.quote.quotation(name, LINE_CHARS, one_line=True)
+        returned = output_of(call).strip() or "(no output)" if call.result else ""
         output = self.quote.quotation(returned, LINE_CHARS, one_line=True)
 
         def render(cap: int) -> str:
             gave = cc.element("output", "", output.escaped(cap)) if output.text else ""
-            return cc.element("call", head, call.escaped(cap) + gave) + "\n"
+            return cc.element("call", head, told.escaped(cap) + gave) + "\n"
 
         return cc.Item(LAST_CALLS - at, render)
 
@@ -985,11 +985,11 @@ def parent_session(level: Level) -> Optional[str]:
         text = "\n".join(record.texts()) if record.kind == "user" and record.meta else ""
         if text.startswith("Base directory for this skill:") and "cc-compact" in text.partition("\n")[0] and (report := re.search(OWN_REPORT, text)):
             return report[1]
-    for _, joined in level.calls:
-        command = shell_command(joined)
-        if joined.result is None or joined.failed or "compact_session.py" not in command or not re.search(OWN_CALL, command):
+    for _, call in level.calls:
+        command = shell_command(call)
+        if call.result is None or call.failed or "compact_session.py" not in command or not re.search(OWN_CALL, command):
             continue
-        if named := re.match(OWN_REPORT, joined.result.text().lstrip()) or re.search(OWN_COMMAND, command):
+        if named := re.match(OWN_REPORT, call.result.text().lstrip()) or re.search(OWN_COMMAND, command):
             return named[1]
     return None
 
@@ -1054,7 +1054,7 @@ def report(options: argparse.Namespace) -> str:
     """The whole report, never longer than the bound."""
     quote = cc.Quoter(options.show_secrets)
     levels, gone = read_chain(options, quote)
-    notice = cc.element("notice", "", quote.text(NOTICE + cc.lowered_bound(options))) + "\n"
+    notice = cc.element("notice", "", quote.text(NOTICE + options.lowered)) + "\n"
     root = {"sessions": 0, "older-sessions-left-out": 99, "ancestor-not-found": cc.shortened(gone, 100)}
     room = options.max_chars - cc.utf16_length(framed(notice, quote.attributes(root))) - len(str(options.max_chars)) * 2
     parts = chain_xml(levels, room, options.decay)

@@ -335,24 +335,36 @@ class Thinking(NamedTuple):
     text: str
 
 
-class Image(NamedTuple):
+class Image:
     """A picture or document."""
 
 
 class Call:
-    """A tool call. `input` is an object in all but odd files; of a long line it is read when it is asked for."""
+    """A tool call. `input` is an object in all but odd files; of a long line it is read when it is asked for. `result` is known in an
+    exchange, None where it never came back."""
 
-    __slots__ = ("id", "name", "record", "given")
+    __slots__ = ("id", "name", "record", "given", "result")
 
     def __init__(self, id: str, name: str, record: Record, given: Any = ...) -> None:
         self.id, self.name, self.record, self.given = id, name, record, given
+        self.result: Optional[Result] = None
 
     @property
     def input(self) -> Any:
         """What the agent gave the tool."""
         if self.given is ...:
-            self.given = self.record.block("tool_use", self.id).get("input")
+            self.given = mapping(self.record.value_behind(CONTENT)).get("input")
         return self.given
+
+    @property
+    def denied(self) -> bool:
+        """Whether the person refused it."""
+        return self.result is not None and self.result.record.denial == "user-rejected"
+
+    @property
+    def failed(self) -> bool:
+        """Whether it gave an error or was not let through."""
+        return self.result is not None and (self.result.is_error or bool(self.result.record.denial))
 
     def argument(self, *names: str) -> str:
         """The first of these arguments that is given, as text; empty where none is."""
@@ -386,8 +398,9 @@ class Result:
         return Output("", None)
 
     def text(self) -> str:
-        """The text alone."""
-        return flat_text(self.record.block("tool_result", self.call_id).get("content"))
+        """The text alone, also of a line that is damaged behind it."""
+        first = mapping(self.record.value_behind(CONTENT))
+        return flat_text(first.get("content")) if first.get("tool_use_id") == self.call_id else self.read().text
 
 
 def owner_of(detail: object, blocks: list[dict[str, Any]]) -> dict[str, Any]:
@@ -416,8 +429,6 @@ def flat_text(content: object) -> str:
 
 def block_text(block: object) -> str:
     """Text of one content block; what is no text is named in brackets."""
-    if isinstance(block, str):
-        return block
     fields = mapping(block)
     kind = string(fields.get("type"))
     if kind == "text":
@@ -484,8 +495,7 @@ class Record:
     def blocks(self) -> tuple[Any, ...]:
         """The content blocks: Text, Thinking, Image, Call and Result."""
         if self.known_blocks is None:  # the first block is the only one then
-            block = self.first_block()
-            self.take_blocks([block] if block else mapping(self.fields().get("message")).get("content"))
+            self.take_blocks([self.value_behind(CONTENT)])
         return self.known_blocks or ()
 
     @property
@@ -515,24 +525,9 @@ class Record:
         except (ValueError, RecursionError):
             return None
 
-    def first_block(self) -> dict[str, Any]:
-        """The first block of its content, empty where that cannot be told."""
-        return mapping(self.value_behind(CONTENT))
-
     def lone_value(self, key: str) -> Any:
         """The value of a key that stands once in the record, None where that cannot be told."""
         return self.value_behind(f'"{key}":'.encode(), alone=True)
-
-    def block(self, kind: str, identifier: str) -> dict[str, Any]:
-        """The tool_use or tool_result block with this id, empty where there is none; the first block is read alone."""
-        key = "id" if kind == "tool_use" else "tool_use_id"
-
-        def fits(block: dict[str, Any]) -> bool:
-            return block.get("type") == kind and string(block.get(key)) == identifier
-
-        first = self.first_block()
-        blocks = [first] if fits(first) else map(mapping, array(mapping(self.fields().get("message")).get("content")))
-        return next(filter(fits, blocks), {})
 
     def take_blocks(self, content: object) -> None:
         """Fill in the content blocks from what the file holds: a string is one Text, a list is taken block by block."""
@@ -565,24 +560,22 @@ def narrow(transcript: Transcript, offset: int, size: int, fields: dict[str, Any
     kind = string(get("type"))
     uuid, parent, timestamp = string(get("uuid")), string(get("parentUuid")) or None, string(get("timestamp"))
     record = Record(transcript, offset, size, kind, uuid, parent, get("isSidechain") is True, timestamp)
-    record.session, record.cwd, record.branch, record.entrypoint = transcript.place(
-        string(get("sessionId")), string(get("cwd")), string(get("gitBranch")), string(get("entrypoint"))
-    )
-    if "forkedFrom" in fields:
-        record.forked_from = string(mapping(get("forkedFrom")).get("sessionId"))
+    place = [sys.intern(string(get(key))) for key in ("sessionId", "cwd", "gitBranch", "entrypoint")]  # which most records repeat
+    record.session, record.cwd, record.branch, record.entrypoint = place
+    record.forked_from = string(mapping(get("forkedFrom")).get("sessionId"))
     if kind == "assistant":
         narrow_answer(record, fields, mapping(get("message")))
     elif kind == "user":
         narrow_user(record, fields, mapping(get("message")))
     elif kind == "attachment":
         attachment = mapping(get("attachment"))
-        record.subtype = intern_string(attachment.get("type"))
+        record.subtype = sys.intern(string(attachment.get("type")))
         if record.subtype == "queued_command":
             record.queued, record.meta = attachment.get("commandMode") == "prompt", attachment.get("isMeta") is True
             record.origin = string(mapping(attachment.get("origin")).get("kind"))
             record.take_blocks(attachment.get("prompt"))
     elif kind == "system":
-        record.subtype = intern_string(get("subtype"))
+        record.subtype = sys.intern(string(get("subtype")))
         record.take_blocks(get("content"))
         record.logical_parent = string(get("logicalParentUuid")) or None
         if record.subtype == "compact_boundary":
@@ -595,10 +588,9 @@ def narrow(transcript: Transcript, offset: int, size: int, fields: dict[str, Any
 def narrow_answer(record: Record, fields: dict[str, Any], message: dict[str, Any]) -> None:
     """Fill in what an assistant record alone carries."""
     record.take_blocks(message.get("content"))
-    record.message_id, record.model = string(message.get("id")), intern_string(message.get("model"))
+    record.message_id, record.model = string(message.get("id")), sys.intern(string(message.get("model")))
     record.known_tokens = mapping(message.get("usage"))
-    if fields.get("isApiErrorMessage") is True:
-        record.api_error = True
+    record.api_error = fields.get("isApiErrorMessage") is True
 
 
 def narrow_user(record: Record, fields: dict[str, Any], message: dict[str, Any]) -> None:
@@ -607,8 +599,7 @@ def narrow_user(record: Record, fields: dict[str, Any], message: dict[str, Any])
     record.summary = fields.get("isCompactSummary") is True
     record.origin = string(mapping(fields.get("origin")).get("kind")) or (turn if (turn := string(fields.get("turnOrigin"))) in NO_PERSON else "")
     record.local = fields.get("rowSource") == "local" and not record.origin
-    if fields.get("promptSource") == "queued":
-        record.waited = True
+    record.waited = fields.get("promptSource") == "queued"
     detail = string(fields.get("toolUseResult"))
     record.denial = string(fields.get("toolDenialKind")) or ("user-rejected" if detail.startswith("User rejected") else "")
     if record.denial and mapping(fields.get("permissionDecision")).get("source") in ("config", "hook"):
@@ -625,11 +616,6 @@ def take_failure(record: Record, result: Result, detail: str, blocks: list[Any])
         result.is_error = said.startswith(FAILED) or detail.startswith("Error: ")
     if result.is_error and said.startswith(REFUSED) and not record.denial:
         record.denial = "user-rejected"
-
-
-def intern_string(value: object) -> str:
-    """A text that most records repeat, kept once."""
-    return sys.intern(value) if type(value) is str else ""
 
 
 def narrow_block(record: Record, block: object) -> Any:
@@ -661,7 +647,6 @@ def narrow_compaction(metadata: dict[str, Any]) -> Compaction:
 FAILED, REFUSED = "<tool_use_error>", "The user doesn't want to proceed with this tool use"  # the client's own words
 CHAIN_KINDS = frozenset(("user", "assistant", "attachment", "system", "progress"))
 TITLE_KINDS = {"custom-title": "customTitle", "ai-title": "aiTitle", "agent-name": "agentName"}  # the better first
-SIDE_KINDS = frozenset((*TITLE_KINDS, "last-prompt"))  # the only side records that are read
 CHAIN_HEAD = re.compile(  # the links, then what begins an attachment, a tool result, or the only block of an answer's row
     rb'\{"parentUuid":(?:null|"([!#-\[\]-~]{1,64})"),"isSidechain":(true|false),(?:"(?!uuid|type)[a-zA-Z]+":"[^"\\]*",)*?'
     rb'(?:"message":\{(?:"model":"([^"\\<]*)",)?"id":"([^"\\]*)","type":"message","role":"assistant",(?:"model":"([^"\\<]*)",)?"content":'
@@ -685,7 +670,7 @@ TAIL_BYTES = 1_024  # where a record's place in the world stands, and what a sho
 BLOCK_TAIL = 128  # where a result block's flag and id stand, behind its content
 DETAIL = b'"toolUseResult":'
 SIDE_START = b'{"type":"'
-READ_KINDS = frozenset(kind.encode() for kind in CHAIN_KINDS | SIDE_KINDS)
+READ_KINDS = frozenset(kind.encode() for kind in (*CHAIN_KINDS, *TITLE_KINDS, "last-prompt"))  # of side records only titles and pins are read
 SIDE_TAILS = (b'"gitBranch":', b'"parentUuid":', b'Title":', b'"agentName":', b'"leafUuid":')  # of every record that counts
 
 
@@ -742,7 +727,7 @@ def recognise(transcript: Transcript, offset: int, data: bytes) -> Optional[Reco
     if attachment:
         record.subtype = attachment.decode()
         return record if attachment != b"queued_command" else None  # what a person said is read whole
-    record.message_id, record.model = answer.decode("utf-8", "replace"), intern_string((model or late_model or b"").decode("utf-8", "replace"))
+    record.message_id, record.model = answer.decode("utf-8", "replace"), sys.intern((model or late_model or b"").decode("utf-8", "replace"))
     record.known_blocks = record.known_tokens = None
     if tool is not None:
         record.known_blocks = record.calls = (Call(call.decode("utf-8", "replace"), tool.decode("utf-8", "replace"), record),)
@@ -797,7 +782,7 @@ def take_place(record: Record, data: bytes, link_end: int) -> bool:
         if not place or ending[place.end() :] not in (b"}\n", b"}\r\n"):
             return False
         entrypoint, session = (place[1] or b"").decode("utf-8", "replace"), place[3].decode("utf-8", "replace")
-        places[ending] = record.transcript.place(session, parse_string(place[2]), parse_string(place[4]), entrypoint)
+        places[ending] = session, parse_string(place[2]), parse_string(place[4]), entrypoint
     record.session, record.cwd, record.branch, record.entrypoint = places[ending]
     return True
 
@@ -881,7 +866,7 @@ class Transcript:
         self.id = os.path.splitext(os.path.basename(path))[0]
         self.records: list[Record] = []
         self.loose: list[Record] = []  # chain kinds without a uuid: they have a place in the file but no link
-        self.places: dict[Any, tuple[str, str, str, str]] = {}  # by the four themselves, and by the end of a line that tells them
+        self.places: dict[bytes, tuple[str, str, str, str]] = {}  # session, cwd, branch, entrypoint by the end of a line that tells them
         self.titles: dict[str, str] = {}
         self.pin: Optional[Pin] = None
         self.damaged = 0
@@ -907,11 +892,6 @@ class Transcript:
             return self.file.read(size)
         except (OSError, ValueError):
             return b""
-
-    def place(self, session: str, cwd: str, branch: str, entrypoint: str) -> tuple[str, str, str, str]:
-        """These four, which most records repeat, kept once."""
-        key = (session, cwd, branch, entrypoint)
-        return self.places.setdefault(key, key)
 
     def take_line(self, offset: int, data: bytes, whole: bool = False) -> None:
         """Add what one line holds, by its head and tail where these tell enough, unless it is to be parsed `whole`."""
@@ -941,15 +921,11 @@ class Transcript:
         elif kind == "last-prompt" and (fields.get("leafUuid") or fields.get("explicit") is True):
             leaf, after = string(fields.get("leafUuid")), len(self.records)
             self.pin = Pin(leaf, fields.get("explicit") is True or self.pin == Pin(leaf, True, after), after)  # the same once more takes nothing back
-        elif string(fields.get("uuid")) and (kind in CHAIN_KINDS or "parentUuid" in fields):
+        elif kind in CHAIN_KINDS or ("parentUuid" in fields and string(fields.get("uuid"))):
             record = narrow(self, offset, size, fields)
-            if glued:
-                record.glued = True
-            self.add(record)
-        elif kind in CHAIN_KINDS:
-            loose = narrow(self, offset, size, fields)
-            loose.line = len(self.records)
-            self.loose.append(loose)
+            record.glued, record.line = glued, len(self.records)
+            keep = self.add if record.uuid else self.loose.append
+            keep(record)
 
     def add(self, record: Record) -> None:
         """Append a chain record. A compaction voids every pin before it (measured)."""
@@ -1074,38 +1050,17 @@ def shell_output(text: str) -> str:
     return printed.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"').replace("&#39;", "'").replace("&amp;", "&")
 
 
-class JoinedCall(NamedTuple):
-    """A call with the record it stands in, and its result, None where it never came back."""
-
-    call: Call
-    record: Record
-    result: Optional[Result]
-
-    @property
-    def denied(self) -> bool:
-        """Whether the person refused it."""
-        return self.result is not None and self.result.record.denial == "user-rejected"
-
-    @property
-    def failed(self) -> bool:
-        """Whether it gave an error or was not let through."""
-        return self.result is not None and (self.result.is_error or bool(self.result.record.denial))
-
-
 class Exchange:
     """A prompt and what followed until the next one. `n` counts the person's prompts from 1; 0 is what came before any."""
-
-    __slots__ = ("n", "prompt", "record", "live", "answers", "calls", "notices", "shell_output", "interrupted", "errors", "last")
 
     def __init__(self, n: int, prompt: Prompt, record: Record, live: bool) -> None:
         self.n, self.prompt, self.record, self.live = n, prompt, record, live
         self.answers: list[Record] = []
-        self.calls: list[JoinedCall] = []
+        self.calls: list[Call] = []
         self.notices: list[str] = []
         self.shell_output = ""
         self.interrupted = False
         self.errors = 0
-        self.last = record
 
     @property
     def replies(self) -> list[Text]:
@@ -1222,7 +1177,7 @@ class Chain:
         """Uuids from head to tail along the links as they stand in the file, empty where they do not lead there."""
         path: list[str] = []
         step = self.known(tail)
-        while step is not None and step.uuid not in path[-1:] and len(path) <= len(self.links.main):
+        while step is not None and len(path) <= len(self.links.main):
             path.append(step.uuid)
             if step.uuid == head:
                 return path[::-1]
@@ -1310,8 +1265,8 @@ class Chain:
             return None if final and not pin.leaf else last
         path = self.walk(last)
         start = next((at for at in range(len(path) - 1, 0, -1) if self.moved.get(path[at].uuid, path[at].parent) != path[at - 1].uuid), 0)
-        unbroken = path[start:] if start else path
-        if pinned in unbroken or (not pin.explicit and pinned in self.with_parallels(unbroken)) or (self.kept and not self.ends_branch(pinned)):
+        path = path[start:]  # up to a gap
+        if pinned in path or (not pin.explicit and pinned in self.with_parallels(path)) or (self.kept and not self.ends_branch(pinned)):
             return pinned if final else last
         return pinned
 
@@ -1322,8 +1277,8 @@ class Chain:
             children.setdefault(child.parent or "", []).append(child)
         return record.kind in TURNS and not any(has_turn(children.get(step.uuid, [])) for step in (record, *below(record, children)))
 
-    def history(self, leaf: Record) -> list[Record]:
-        """What led to `leaf`, across compactions, each record once, in the order it happened."""
+    def history(self, leaf: Record) -> dict[str, Record]:
+        """What led to `leaf`, across compactions, each record once, by uuid, in the order it happened."""
         chain: Chain = self
         end: Optional[Record] = leaf
         stages: list[list[Record]] = []  # the newest first
@@ -1339,7 +1294,7 @@ class Chain:
         for stage in reversed(stages):
             for record in stage:
                 happened.setdefault(record.uuid, record)
-        return list(happened.values())
+        return happened
 
     def compacted_leaf(self, boundary: Record) -> Optional[Record]:
         """The last record that a later compaction took away: its logical parent, unless that is only an old row written again."""
@@ -1455,21 +1410,18 @@ def read_conversation(transcript: Transcript) -> Conversation:
         conversation.commands = [command for command in map(local_command, chain.main) if command]
         conversation.abandoned = chain.main if has_turn(chain.main) else []
         return conversation
-    path = chain.walk(leaf)
-    conversation.live = chain.with_parallels(path)
-    live = {record.uuid for record in conversation.live}
+    live = {record.uuid: record for record in chain.with_parallels(chain.walk(leaf))}
     plain = chain.boundary is None and not chain.links.below_progress
-    happened = conversation.live if plain else chain.history(leaf)
-    known = live if plain else {record.uuid for record in happened}
-    conversation.happened = happened if plain else [*happened, *(record for record in conversation.live if record.uuid not in known)]
-    conversation.earlier = [] if plain else [record for record in happened if record.uuid not in live]
-    conversation.abandoned = [record for record in chain.links.main if record.uuid not in known and record.uuid not in live]
-    conversation.compactions = sum(boundary.uuid in known for boundary in chain.boundaries)
+    happened = live if plain else {**chain.history(leaf), **live}
+    conversation.live, conversation.happened = list(live.values()), list(happened.values())
+    conversation.earlier = [] if plain else [record for record in conversation.happened if record.uuid not in live]
+    conversation.abandoned = [record for record in chain.links.main if record.uuid not in happened]
+    conversation.compactions = sum(boundary.uuid in happened for boundary in chain.boundaries)
     cut_into_exchanges(conversation, live)
     return conversation
 
 
-def cut_into_exchanges(conversation: Conversation, live: set[str]) -> None:
+def cut_into_exchanges(conversation: Conversation, live: Container[str]) -> None:
     """Fill in the exchanges: a new one at each prompt, calls joined with their results by id."""
     records = conversation.happened
     results = {result.call_id: result for record in records for result in record.results}
@@ -1486,7 +1438,7 @@ def cut_into_exchanges(conversation: Conversation, live: set[str]) -> None:
                 note_harness_record(conversation, opened, record)
 
 
-def open_exchange(conversation: Conversation, before: Optional[Exchange], prompt: Prompt, record: Record, live: set[str]) -> Exchange:
+def open_exchange(conversation: Conversation, before: Optional[Exchange], prompt: Prompt, record: Record, live: Container[str]) -> Exchange:
     """Begin a new exchange; one that no prompt begins has the number 0."""
     lives = record.uuid in live if record.uuid else bool(before and before.live)
     opened = Exchange((before.n if before else 0) + (prompt.how != "none"), prompt, record, lives)
@@ -1500,9 +1452,9 @@ def add_answer(exchange: Exchange, record: Record, results: dict[str, Result]) -
         exchange.errors += record.api_error
         return
     exchange.answers.append(record)
-    if record.calls:
-        exchange.calls += [JoinedCall(call, record, results.get(call.id)) for call in record.calls]
-    exchange.last = record
+    for call in record.calls:
+        call.result = results.get(call.id)
+        exchange.calls.append(call)
 
 
 def is_synthetic(record: Record) -> bool:
@@ -1539,44 +1491,37 @@ XML_ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"}  # the amp
 ATTRIBUTE_ESCAPES = {**XML_ESCAPES, '"': "&quot;", "\n": "&#10;", "\t": "&#9;"}
 
 
-class Secret(NamedTuple):
-    """A kind of credential: what a text must hold in lower case to be worth a search, and the pattern; its group "keep" stays."""
-
-    kind: str
-    hints: tuple[str, ...]
-    pattern: str
-
-
 NO_SECRET = r"(?!\[masked|\$\{?[A-Z][A-Z0-9_]*\b|\$\(|<[^<>\n]{1,60}>|\*{3})"  # masked before, the name of a variable, a place-holder
 
 # fmt: off
-SECRETS = (  # patterns are compiled when a hint is met: most texts hold none
-    Secret("private key", ("private key",),
+# Kinds of credentials: what a text must hold in lower case to be worth a search (most hold none), and the pattern; its group "keep" stays.
+SECRETS: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    ("private key", ("private key",),
         r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----|\Z)"),
-    Secret("authorization", ("authorization",),
+    ("authorization", ("authorization",),
         r"(?i)(?P<keep>\bAuthorization[\"']?\s*[:=]\s*[\"']?)(?!\[masked)"
         r"(?:(?:Bearer|Basic|Token|Digest)\s+[^\s\"',;]{6,}"
         r"|(?=[^\s\"',;]{0,200}[0-9]|[^\s\"',;]{16})[^\s\"',;]{6,})"),  # "authorization: required" is prose
-    Secret("bearer token", ("bearer",), r"(?i)(?P<keep>\bBearer\s+)(?!\[masked)(?=[\w.~+/=-]{0,200}[0-9])[\w.~+/=-]{12,}"),
-    Secret("password in URL", ("://",), r"(?i)(?P<keep>\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{0,100}:)[^\s/\"'<>]{1,200}(?=@)"),
-    Secret("api key", ("sk-", "sk_", "pk-", "pk_", "rk-", "rk_"),
+    ("bearer token", ("bearer",), r"(?i)(?P<keep>\bBearer\s+)(?!\[masked)(?=[\w.~+/=-]{0,200}[0-9])[\w.~+/=-]{12,}"),
+    ("password in URL", ("://",), r"(?i)(?P<keep>\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{0,100}:)[^\s/\"'<>]{1,200}(?=@)"),
+    ("api key", ("sk-", "sk_", "pk-", "pk_", "rk-", "rk_"),
         r"\b(?:sk|pk|rk)[-_](?:(?:ant-|live_|test_|proj-)"
         r"|(?=[A-Za-z0-9_-]{0,200}[0-9]|[A-Za-z]{20}))[A-Za-z0-9_-]{20,}"),  # words and hyphens alone are prose
-    Secret("token", ("gho_", "ghp_", "ghu_", "ghs_", "ghr_", "_pat_", "glpat-", "xox", "npm_", "pypi-", "aiza", "ya29.", "hf_", "sg.", "dop_v1_"),
+    ("token", ("gho_", "ghp_", "ghu_", "ghs_", "ghr_", "_pat_", "glpat-", "xox", "npm_", "pypi-", "aiza", "ya29.", "hf_", "sg.", "dop_v1_"),
         r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abeoprs]-[\w-]{10,}|npm_[A-Za-z0-9]{30,}"
         r"|pypi-[\w-]{40,}|AIza[\w-]{30,}|ya29\.[\w.-]{20,}|hf_[A-Za-z0-9]{30,}|SG\.[\w-]{16,}\.[\w-]{16,}|dop_v1_[0-9a-f]{40,})"),
-    Secret("access key id", ("akia", "asia"), r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
-    Secret("web token", ("eyj",), r"\beyJ[\w-]{8,}\.[\w-]{8,}\.?[\w-]*"),
-    Secret("secret", ("secret", "token", "passw", "key", "credential"),
+    ("access key id", ("akia", "asia"), r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
+    ("web token", ("eyj",), r"\beyJ[\w-]{8,}\.[\w-]{8,}\.?[\w-]*"),
+    ("secret", ("secret", "token", "passw", "key", "credential"),
         r"(?i)(?P<keep>(?:secret|token|passwd|password|api[-_]?key|(?:access|account|private)_?key|(?<!primary)(?<!foreign)(?<!sort)(?<!cache)_key"
         rf"|credential)s?[\"']?\s*[=:]\s*[\"']?){NO_SECRET}"
         r"(?=[^\s\"',;&，。；、]{0,200}[0-9])[^\s\"',;&，。；、]{12,}"),
-    Secret("secret", ("secret", "token", "passw"),
+    ("secret", ("secret", "token", "passw"),
         rf"(?P<keep>(?:SECRET|TOKEN|PASSWORD|PASSWD)[A-Z0-9_]{{0,40}}=[\"']?){NO_SECRET}"
         r"(?:(?<=\")[^\"\n]{4,200}(?=\")|(?<=')[^'\n]{4,200}(?=')|[^\s\"',;&，。；、]{4,})"),
 )
 # fmt: on
-HINTS = tuple(dict.fromkeys(hint for secret in SECRETS for hint in secret.hints))
+HINTS = tuple(dict.fromkeys(hint for _, hints, _ in SECRETS for hint in hints))
 SHORTEST_SECRET = 10  # units, with what it is assigned to
 ASSIGNED = frozenset(("secret", "authorization"))  # of these a colon or an equals sign is part
 
@@ -1589,9 +1534,9 @@ def mask(text: str) -> str:
     if not any(map(lowered.__contains__, HINTS)):
         return text
     assigns = "=" in text or ":" in text
-    for secret in SECRETS:
-        if (assigns or secret.kind not in ASSIGNED) and any(hint in lowered for hint in secret.hints):
-            text = re.sub(secret.pattern, lambda found, kind=secret.kind: f"{found.groupdict().get('keep') or ''}[masked: {kind}]", text)  # type: ignore[misc]
+    for kind, hints, pattern in SECRETS:
+        if (assigns or kind not in ASSIGNED) and any(hint in lowered for hint in hints):
+            text = re.sub(pattern, lambda found, kind=kind: f"{found.groupdict().get('keep') or ''}[masked: {kind}]", text)  # type: ignore[misc]
     return text
 
 
@@ -1744,6 +1689,7 @@ class Section:
     def least(self) -> int:
         """Units that it takes at least, 0 where it can be left out."""
         return self.wrapper + utf16_length("".join(self.needed_pieces(SMALLEST_CAP))) if self.needed else 0
+
 
 class Fitted(NamedTuple):
     """A section as it was laid out: its XML and how many entries it shows."""
@@ -1968,16 +1914,11 @@ def parse_arguments(parser: Parser, argv: list[str]) -> argparse.Namespace:
     else:
         argv = with_values(parser, argv)
     arguments = parser.parse_args(argv)
-    arguments.asked_chars, arguments.done = arguments.max_chars, ""
-    if arguments.args_stdin:
-        arguments.max_chars = min(arguments.max_chars, CLIENT_LIMIT)
+    arguments.done = arguments.lowered = ""  # what a report says of what was done, and of a bound that was lowered
+    if arguments.args_stdin and arguments.max_chars > CLIENT_LIMIT:
+        arguments.lowered = f" The bound of {arguments.max_chars} was lowered to {CLIENT_LIMIT}: the client cuts longer output."
+        arguments.max_chars = CLIENT_LIMIT
     return arguments
-
-
-def lowered_bound(options: argparse.Namespace) -> str:
-    """What a report says of a bound that was lowered, empty where it was not."""
-    lowered = options.asked_chars > options.max_chars
-    return f" The bound of {options.asked_chars} was lowered to {options.max_chars}: the client cuts longer output." if lowered else ""
 
 
 LEADING_OPTION = r"\s*(-h|--[A-Za-z][\w-]*)(?:=(\"[^\"]*\"|'[^']*'|\S*))?(?=\s|$)"
@@ -2153,11 +2094,6 @@ def current_title(titles: dict[str, str], spoken: str, identifier: str) -> str:
     return next(filter(None, given), "") or shortened(spoken, TITLE_CHARS) or identifier
 
 
-def newest(cards: Iterable[Card]) -> list[Card]:
-    """These sessions, the one spoken in last first."""
-    return sorted(cards, key=lambda card: -card.time)
-
-
 def file_title(path: str) -> str:
     """The current title of the session in a file; nothing but title rows is parsed where there are any."""
     titles = read_titles(path)
@@ -2274,7 +2210,7 @@ def latest_session(directory: str, everywhere: bool, excluded: set[str]) -> Foun
     choice = [card for card in choice if not card.headless] or choice
     if not choice:
         raise Refusal(nothing_here(directory, everywhere, excluded, bool(talked)))
-    card = newest(choice)[0]
+    card = max(choice, key=attrgetter("time"))
     note = f"the latest session of {'all projects' if everywhere else 'this project'}"
     if not everywhere and not belongs(card, directory):
         note += f", from {card.home}: {directory} has {'no other' if barred else 'none'}"
@@ -2393,7 +2329,7 @@ def find_prefix(prefix: str) -> Optional[Found]:
     cards = [card for card in map(read_card, paths) if card]
     if paths and not cards:
         open_transcript(paths[0]).close()  # says why it cannot be read
-    sessions = newest(card for card in cards if not card.sidechain)
+    sessions = sorted((card for card in cards if not card.sidechain), key=attrgetter("time"), reverse=True)
     if cards and not sessions:
         raise Refusal(f"{session_id(paths[0])} is the transcript of a sub-agent, not a session; name the session that started it")
     if len({card.id.lower() for card in sessions}) > 1:
@@ -2415,10 +2351,11 @@ def find_title(title: str, directory: str) -> Found:
         if (exact, here) == (True, False):  # this project's do not have it
             titles.update(read_titles_in(all_folders(), titles))
         paths = [path for path, name in titles.items() if (name == wanted if exact else wanted in name) and (path in near or not here)]
-        cards = newest(card for card in map(read_card, paths) if card and card.time and not card.sidechain)
+        cards = [card for card in map(read_card, paths) if card and card.time and not card.sidechain]
         if here:
             cards = [card for card in cards if any(belongs(card, tree) for tree in trees)]
         if cards:
+            cards.sort(key=attrgetter("time"), reverse=True)
             notes = ("" if exact else "part of the title", "" if here else "from another project")
             others = [card for card in cards if card.id != cards[0].id]  # an old copy in another folder is no other session
             return found_session(cards[0].path, others, ", ".join(filter(None, notes)))

@@ -633,7 +633,7 @@ class Turn(NamedTuple):
     n: int
     when: str
     prompt: str
-    parts: list[Union[Said, cc.JoinedCall]]
+    parts: list[Union[Said, cc.Call]]
 
 
 def turns_of(records: list[cc.Record], numbers: dict[str, int]) -> list[Turn]:
@@ -648,7 +648,9 @@ def turns_of(records: list[cc.Record], numbers: dict[str, int]) -> list[Turn]:
             continue
         if record.kind == "assistant":
             found[-1].parts.extend(Said("Assistant", text.strip()) for text in record.texts() if text.strip())
-            found[-1].parts.extend(cc.JoinedCall(call, record, results.get(call.id)) for call in record.calls)
+            for call in record.calls:
+                call.result = results.get(call.id)
+            found[-1].parts.extend(record.calls)
         else:
             found[-1].parts.extend(filter(None, map(harness_said, record.texts())))
     return [turn for turn in found if turn.prompt or turn.parts]
@@ -691,18 +693,18 @@ class Skeleton:
                     yield f"{part.role}: {cut_to(self.shown(part.text), caps.reply)}"
             elif caps.call:
                 yield self.call_line(part, caps)
-        names = Counter(part.call.name for part in turn.parts if isinstance(part, cc.JoinedCall))
+        names = Counter(part.name for part in turn.parts if isinstance(part, cc.Call))
         if names and caps.names and not caps.call:
             yield "- calls: " + ", ".join(f"{name} {times}" for name, times in names.items())
 
-    def call_line(self, joined: cc.JoinedCall, caps: Caps) -> str:
+    def call_line(self, call: cc.Call, caps: Caps) -> str:
         """A call on one line, and where there is room what came back."""
-        told = joined.call.argument(*TELLING) or joined.call.argument(*cc.mapping(joined.call.input))
-        line = f"- {joined.call.name}: {cut_to(self.shown(told), caps.call, cc.shortened)}"
-        if not caps.result or not joined.result:
+        told = call.argument(*TELLING) or call.argument(*cc.mapping(call.input))
+        line = f"- {call.name}: {cut_to(self.shown(told), caps.call, cc.shortened)}"
+        if not caps.result or not call.result:
             return line
-        output = cut_to(self.shown(joined.result.read().text), caps.result, cc.shortened)
-        return f"{line} -> {'error: ' if joined.result.is_error else ''}{output}"
+        output = cut_to(self.shown(call.result.read().text), caps.result, cc.shortened)
+        return f"{line} -> {'error: ' if call.result.is_error else ''}{output}"
 
     def fitted(self, room: int) -> str:
         """All turns in `room` bytes, the oldest tightest; where even that is too much, the oldest are left out and counted."""

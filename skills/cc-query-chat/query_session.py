@@ -1263,7 +1263,7 @@ class Report:
     def __init__(self, options: argparse.Namespace) -> None:
         self.options, self.quote = options, cc.Quoter(options.show_secrets)
         late = LATE_OPTION if options.args_stdin and re.search(OPTION_LIKE, options.query) else ""
-        self.head = self.element("notice", {}, self.quote.text(NOTICE + cc.lowered_bound(options) + late))
+        self.head = self.element("notice", {}, self.quote.text(NOTICE + options.lowered + late))
 
     def element(self, name: str, given: dict[str, object], content: str) -> str:
         """An element on a line of its own, with content that is escaped already."""
