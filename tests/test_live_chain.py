@@ -109,6 +109,57 @@ def test_a_gap_right_behind_a_summary_leads_to_what_was_kept(tmp_path: Path) -> 
     assert [record.uuid for record in conversation.earlier] == ["u1"]
 
 
+def at_second(second: float) -> dict[str, object]:
+    return {"timestamp": f"2026-05-01T10:00:{second:06.3f}Z"}
+
+
+def numbers(conversation: cc.Conversation) -> str:
+    """The numbers of the live records."""
+    return " ".join(record.uuid[1:] for record in conversation.live)
+
+
+@pytest.mark.parametrize(("parents", "times", "live"), [
+    pytest.param("0 1 2 9 4 5", [0, 1, 2, 2, 2, 3], "1 2 3 4 5 6", id="never to what hangs below the gap, though it is as old"),
+    pytest.param("0 1 2 3 9 5", [0, 1, 2, 2, 2, 3], "1 2 3 5 6", id="of equals to the first in the file"),
+    pytest.param("0 1 2 5 4 5", [0, 1, 2, 3, 4, 5], "1 2 3 4 5 6", id="a ring is a gap"),
+    pytest.param("0 1 2 4 4 5", [0, 1, 2, 3, 4, 5], "1 2 3 4 5 6", id="its own parent"),
+    pytest.param("0 1 2 1 6 5", [0, 1, 2, 3, 4, 5], "1 4 5 6", id="a ring, and what was rewound stays out"),
+])
+def test_a_gap_leads_to_what_is_no_more_than_five_seconds_older(parents: str, times: list[float], live: str, tmp_path: Path) -> None:
+    """As client 2.1.332 does it. A gap that led to what hangs below it was a ring, and in a ring all records were live, rewound ones as well."""
+    kinds = ("user", "assistant")
+    rows = [(f"{number} {kinds[(number + 1) % 2]} {parent}", {**spoken(number, kinds[(number + 1) % 2]), **at_second(time)})
+            for number, (parent, time) in enumerate(zip(parents.split(), times), 1)]
+    assert numbers(read_rows(tmp_path / "s.jsonl", rows)) == live
+
+
+@pytest.mark.parametrize(("kind", "live"), [("user", "4 5 3 8"), ("assistant", "4 5 3 8"), ("attachment", "4 5 3 6 7 8"), ("system", "4 5 3 6 7 8")])
+def test_a_turn_below_what_was_taken_away_goes_on_from_what_was_kept(kind: str, live: str, tmp_path: Path) -> None:
+    """Another row there leads to what is no more than five seconds older (client 2.1.332)."""
+    boundary = {"subtype": "compact_boundary", "compactMetadata": {"preservedMessages": {"anchorUuid": "u5", "uuids": ["u3"]}}}
+    rows = [("1 user 0", spoken(1)), ("2 assistant 1", spoken(2, "assistant")), ("3 user 2", spoken(3)), ("4 system 0", boundary), ("5 user 4", {"isCompactSummary": True, **spoken(5)}),
+            ("6 user 5", spoken(6)), ("7 assistant 6", spoken(7, "assistant")), (f"8 {kind} 2", spoken(8, kind) if kind in ("user", "assistant") else {}), ("9 user 8", spoken(9))]
+    timed = [(name, {**told, **at_second(second)}) for second, (name, told) in enumerate(rows)]
+    assert numbers(read_rows(tmp_path / "s.jsonl", timed)) == f"{live} 9"
+
+
+BRANCHES = [("1 user 0", spoken(1)), ("2 assistant 1", spoken(2, "assistant")), ("3 user 2", spoken(3)), ("4 assistant 3", spoken(4, "assistant")), ("5 user 2", spoken(5)), ("6 assistant 5", spoken(6, "assistant"))]
+
+
+@pytest.mark.parametrize(("rows", "live"), [
+    pytest.param([*BRANCHES[:4], BRANCHES[1]], "1 2 3 4", id="an old row again"),
+    pytest.param([*BRANCHES, BRANCHES[1]], "1 2 5 6", id="the newer branch"),
+    pytest.param([*BRANCHES[:2], *BRANCHES[4:], *BRANCHES[2:4], BRANCHES[0]], "1 2 3 4", id="newer by time, not by name"),
+    pytest.param([*BRANCHES, BRANCHES[2]], "1 2 3 4", id="on its own branch"),
+    pytest.param([*BRANCHES, ("pin", {"leafUuid": "u9"}), BRANCHES[1]], "1 2", id="a pin, even one to nothing, says that this is the leaf"),
+])
+def test_an_old_row_that_ends_the_file_is_not_the_end_of_the_talk(rows: list[tuple[str, dict[str, object]]], live: str, tmp_path: Path) -> None:
+    """The client goes on to the newest row below it, where it has noted no leaf (2.1.332)."""
+    times: dict[str, dict[str, object]] = {}
+    timed = [(name, {**told, **times.setdefault(name, at_second(second))}) for second, (name, told) in enumerate(rows)]
+    assert numbers(read_rows(tmp_path / "s.jsonl", timed)) == live
+
+
 CALLING = {"message": {"role": "assistant", "id": "m2", "content": [{"type": "tool_use", "id": "t", "name": "Skill", "input": {}}]}}
 GIVEN = {"message": {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "ok"}]}}
 QUEUED = {"attachment": {"type": "queued_command", "prompt": "while you work", "commandMode": "prompt"}}

@@ -1155,7 +1155,7 @@ class Chain:
         if self.kept:
             self.moved = {record.uuid: self.kept[-1] for record in self.main if record.parent == anchor and anchor}
             self.moved.update(zip(self.kept, [anchor if anchor in self.by_uuid else "", *self.kept]))
-        self.times: list[tuple[float, int]] = []  # (seconds, place in main), made when a bridge is needed
+        self.times: list[tuple[float, int]] = []  # (seconds, place in main, less than 0), made when a bridge is needed
 
     def known(self, uuid: str) -> Optional[Record]:
         """The record with this uuid, whatever a compaction took away, None where none stands before the limit."""
@@ -1184,80 +1184,92 @@ class Chain:
             step = self.known(step.parent or "")
         return []
 
-    def parent(self, record: Record) -> Optional[Record]:
-        """The parent record, None for a root; a missing one is bridged."""
+    def parent(self, record: Record, path: Container[str]) -> Optional[Record]:
+        """The parent record, None for a root; one that is missing, or on the `path` that led here, is bridged (measured). A turn below
+        one that the compaction took away goes on from what was kept."""
         uuid = self.moved.get(record.uuid, record.parent)
         if not uuid:
             return None if record.logical_parent is None or record in self.boundaries else self.by_uuid.get(record.logical_parent)
         known = self.by_uuid.get(uuid)
-        if known:
+        if known and uuid not in path:
             return known
-        if self.cuts and uuid in self.links.by_uuid:  # it was taken away
-            return self.by_uuid[self.kept[-1]] if self.kept else None
-        before = self.bridge(record)
-        return self.by_uuid[self.kept[-1]] if before and self.kept and before.uuid == self.moved[self.kept[0]] else before  # it is below that
+        taken = self.cuts and not known and uuid in self.links.by_uuid
+        if taken and self.kept and record.kind in TURNS:
+            return self.by_uuid[self.kept[-1]]
+        above = self.bridge(record, path) or (None if taken else self.before(record, path))
+        if above and self.kept and (above is self.boundary or above.uuid == self.moved[self.kept[0]]):
+            return self.by_uuid[self.kept[-1]]  # it is below that
+        return above
 
-    def bridge(self, record: Record) -> Optional[Record]:
-        """Where a missing parent leads: to the latest record at most 5 s older, as in the client; where that gives up, to the nearest
-        earlier one of the session, whatever its age (our judgment): what was said before a gap was said."""
+    def bridge(self, record: Record, path: Container[str]) -> Optional[Record]:
+        """The latest record at most 5 s older, of equals the first in the file, but none on the `path` (measured). Where there is none the
+        client gives up, and we take the nearest earlier one (our judgment): what was said before a gap was said."""
         then = seconds(record.timestamp)
         if then is None:
-            return self.before(record)
+            return None
         if not self.times:
-            self.times = sorted((when, at) for at, other in enumerate(self.main) if (when := seconds(other.timestamp)) is not None)
-        last = bisect.bisect_right(self.times, (then, len(self.main)))
-        near = (self.main[at] for when, at in reversed(self.times[max(last - 2, 0) : last]) if then - when <= BRIDGE_SECONDS)
-        return next((other for other in near if other is not record), None) or self.before(record)
+            self.times = sorted((when, -at) for at, other in enumerate(self.main) if (when := seconds(other.timestamp)) is not None)
+        first, last = bisect.bisect_left(self.times, (then - BRIDGE_SECONDS, -len(self.main))), bisect.bisect_right(self.times, (then, 0))
+        near = (self.main[-self.times[at][1]] for at in range(last - 1, first - 1, -1))
+        return next((other for other in near if other.uuid not in path), None)
 
-    def beside_progress(self, record: Record, above: Record) -> Record:
+    def beside_progress(self, record: Record, above: Record, path: Container[str]) -> Record:
         """Where what hung below old hook progress leads: to the newest earlier record below the call `above` that the progress belongs to.
         Those rows hung beside the call's result, and answers on both sides."""
-        nearest = self.before(record)
+        nearest = self.before(record, path)
         step, seen = nearest, {record.uuid}
         while step and step is not above and step.uuid not in seen and step.line > above.line:
             seen.add(step.uuid)
             step = self.by_uuid.get(step.parent or "")
         return nearest if nearest and step is above else above
 
-    def before(self, record: Record) -> Optional[Record]:
-        """The nearest main-chain record of the same session that stands before `record` in the file."""
+    def before(self, record: Record, path: Container[str]) -> Optional[Record]:
+        """The nearest main-chain record of the same session that stands before `record` in the file, but none on the `path`."""
         earlier = (self.main[at] for at in range(bisect.bisect_left(self.lines, record.line) - 1, -1, -1))
-        return next((other for other in earlier if other.session == record.session), None)
+        return next((other for other in earlier if other.session == record.session and other.uuid not in path), None)
 
     def walk(self, leaf: Record, lenient: bool = False) -> list[Record]:
-        """From the root to `leaf`; in a cycle the file's order is the best there is. `lenient` also takes the answers that hang beside old
-        hook progress: they happened, though the client does not send them."""
+        """From the root to `leaf`. `lenient` also takes the answers that hang beside old hook progress: they happened, though the client
+        does not send them."""
         if (leaf.uuid, lenient) in self.paths:
             return self.paths[leaf.uuid, lenient]
-        path: list[Record] = []
-        seen: set[str] = set()
+        path: dict[str, Record] = {}
         step: Optional[Record] = leaf
-        while step is not None:
-            if step.uuid in seen:
-                path = self.main[::-1]
-                break
-            seen.add(step.uuid)
-            path.append(step)
-            above = self.parent(step)
-            step = self.beside_progress(step, above) if lenient and above and step in self.links.below_progress else above
-        return self.paths.setdefault((leaf.uuid, lenient), path[::-1])
+        while step is not None and step.uuid not in path:
+            path[step.uuid] = step
+            above = self.parent(step, path)
+            step = self.beside_progress(step, above, path) if lenient and above and step in self.links.below_progress else above
+        return self.paths.setdefault((leaf.uuid, lenient), [*reversed(path.values())])
 
     def end_of(self, record: Record) -> Record:
         """`record`, or where a compaction hung what it kept below it, and nothing was written since, the last of that (measured)."""
         end = self.by_uuid.get(self.kept[-1]) if self.kept else None
         return end if end and any(step is record for step in self.walk(end)) and record.uuid not in self.kept else record
 
+    def newest_below(self, record: Record) -> Record:
+        """The newest of a record and what hangs below it, of equals the last in the file: a last line may be an old row, written again (measured)."""
+        if not any(child.parent == record.uuid for child in self.main):
+            return record
+        return max((record, *below(record, self.children(), past_turns=True)), key=lambda one: (seconds(one.timestamp) or 0.0, one.line))
+
+    def children(self) -> dict[str, list[Record]]:
+        """What hangs directly below each record, by its uuid."""
+        children: dict[str, list[Record]] = {}
+        for child in self.main:
+            children.setdefault(child.parent or "", []).append(child)
+        return children
+
     def leaf(self, pin: Optional[Pin]) -> Optional[Record]:
         """The record that a resume continues from: the last line's with a turn at or above it, unless a pin names another branch (measured).
 
-        A pin on another branch (beyond a gap is another, too) is taken exactly, once a compaction has kept records only where it ends that
-        branch; one on the leaf's own only if it is explicit and nothing was written after it, and so any such one. None where nothing was said,
-        or nothing since the person went back to the beginning.
+        Without a pin it is the newest below that. A pin on another branch (beyond a gap is another, too) is taken exactly, once a
+        compaction has kept records only where it ends that branch; one on the leaf's own only if it is explicit and nothing was written
+        after it, and so any such one. None where nothing was said, or nothing since the person went back to the beginning.
         """
         candidates = sorted(self.main, key=attrgetter("last_line"), reverse=True)
         last = next((record for record in candidates if has_turn(self.walk(record))), None)
         if last is None or pin is None:
-            return last and self.end_of(last)
+            return last and self.newest_below(self.end_of(last))
         last = self.end_of(last)
         final = pin.explicit and last.last_line < pin.after  # nothing was written after it
         pinned = self.by_uuid.get(pin.leaf)
@@ -1272,9 +1284,7 @@ class Chain:
 
     def ends_branch(self, record: Record) -> bool:
         """Whether this is the last turn of its branch."""
-        children: dict[str, list[Record]] = {}
-        for child in self.main:
-            children.setdefault(child.parent or "", []).append(child)
+        children = self.children()
         return record.kind in TURNS and not any(has_turn(children.get(step.uuid, [])) for step in (record, *below(record, children)))
 
     def history(self, leaf: Record) -> dict[str, Record]:
@@ -1352,12 +1362,12 @@ class Chain:
         return [record for record in sent if record.kind == "system" or record.uuid[:24] not in gone]
 
 
-def below(record: Record, children: dict[str, list[Record]]) -> list[Record]:
-    """What hangs below a record up to the next turns, nearest first."""
+def below(record: Record, children: dict[str, list[Record]], past_turns: bool = False) -> list[Record]:
+    """What hangs below a record, up to the next turns or past them, nearest first."""
     found = {record.uuid: record}
     steps = [record]
     for step in steps:
-        new = [child for child in children.get(step.uuid, ()) if child.kind not in TURNS and child.uuid not in found]
+        new = [child for child in children.get(step.uuid, ()) if (past_turns or child.kind not in TURNS) and child.uuid not in found]
         found.update((child.uuid, child) for child in new)
         steps += new
     return steps[1:]
