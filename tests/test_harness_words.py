@@ -359,13 +359,24 @@ def test_a_long_paste_leaves_room_for_the_persons_own_words(report: Callable[[Se
     session.row("user", 'here is the spec:\n<pasted_content id="1">\n' + "A row of trees. You must never cut it. " * 200
                 + '\n</pasted_content id="1">\nbuild it as it says there')  # as client 2.1.332 writes it
     session.row("assistant", [{"type": "text", "text": "Reading."}])
-    session.row("user", '<pasted_content id="2">\n' + "only pasted " * 200 + "</pasted_content>")
+    session.row("user", '<pasted_content id="2">\n' + "just pasted " * 200 + "</pasted_content>")
     told = "[pasted, 7,799 characters: A row of trees. You must never cut it. A row of trees. You…]"
     parsed = report(session)
     first, second = parsed.iter("prompt")
-    assert first.text == "here is the spec: [pasted, 7,799 characters] build it as it says there"
-    assert second.text is not None and second.text.startswith('<pasted_content id="2"> only pasted only pasted')
+    assert first.text == "here is the spec: [pasted] build it as it says there"
+    assert second.text is not None and second.text.startswith('<pasted_content id="2"> just pasted just pasted')
     assert next(parsed.iter("user")).text == f"here is the spec:\n{told}\nbuild it as it says there"
+
+
+def test_what_a_machine_printed_is_no_ones_own_words_without_tags_either(report: Callable[[Session], ElementTree.Element]) -> None:
+    printed = "\n".join(f"2026-05-01 10:{at:02d}:00 ERROR pool must not be null\ngave up, always retry" for at in range(20))
+    session = Session()
+    for said in (f"from last night:\n\n{printed}\n\nnever touch the press", f"{printed}\n\nthe port is 4711", "- pears\n- plums\n- never figs\n- apples\n- quinces"):
+        session.row("user", said)
+        session.row("assistant", [{"type": "text", "text": "Noted."}])
+    told = [prompt.text for prompt in report(session).iter("prompt")]
+    assert told[0] == "from last night: [pasted] gave up, always retry never touch the press"
+    assert told[1:] == ["[pasted] gave up, always retry the port is 4711", "- pears - plums - never figs - apples - quinces"]
 
 
 def test_a_line_of_the_timeline_tells_its_day_though_the_line_before_is_left_out(report: Callable[[Session], ElementTree.Element]) -> None:

@@ -27,6 +27,8 @@ import compact_session
     ("rör aldrig schemat", 3), ("nigdy nie usuwaj logów", 3), ("tak, ale никогда не трогай схему", 3), ("хорошо. всегда запускай тесты", 3),
     ("好的。不要修改接口", 3), ("提交前必须先运行测试", 3), ("スキーマは絶対に変更しないで", 3), ("테스트 폴더는 절대 건드리지 마", 3),
     ("du darfst main nie pushen", 3), ("n'utilise pas git ici", 3), ("toujours passer par le proxy", 3), ("we can't break the old clients", 3),
+    ("go on with the letters\nnever touch the bills", 3), ("no\nthe other one", 3), ("the old form has to stay", 3), ("i need seconds and not minutes", 3),
+    ("we're not using redis here", 3), ("only the last one has it", 0), ("try again", 0), ("use both and that one test fails", 0),
     ("everything has to go through me first", 3), ("if in doubt ask", 3), ("ab jetzt nur auf deutsch", 3),
     # corrections
     ("try again, the count is off", 3), ("too complicated.", 3), ("das stimmt nicht, die quelle ist csv", 3), ("不对，应该是第二个", 3), ("違う、後の方です", 3), ("нет, нужен второй", 3),
@@ -71,6 +73,13 @@ def test_what_steers(said: str, strength: int) -> None:
     ("先看一下代码。数据库迁移请先在本地测试，绝对不要修改表结构", 22, 20, "… 请先在本地测试，绝对不要修改表结构"),
     ("先看一下代码，确认价格表的格式是否一致，数据库迁移请先在本地测试，绝对不要修改表结构", 35, 16, "… 在本地测试，绝对不要修改表…"),
     ("Start over. Never again like this", 17, 30, "… Never again like this"),
+    ("Start over\nNever again like this", 16, 30, "… Never again like this"),
+    ("Never again. What else is there to be said of it", 5, 40, "Never again. …"),
 ])
 def test_a_prompt_is_cut_at_a_sentence_but_not_behind_a_lists_number(line: str, steering: int, limit: int, said: str) -> None:
     assert compact_session.gist(line, steering, limit) == said
+
+
+def test_of_several_sentences_that_steer_the_shortest_is_told() -> None:
+    line = "the old one was written by nobody knows whom and it has to be read by all who come here\nnever touch it\nit is old"
+    assert line[: compact_session.cue(line).at].endswith("\nnever")

@@ -24,7 +24,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple, Optional, Union
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cc_transcript as cc
@@ -45,24 +45,29 @@ PICTURE_MARK = re.compile(r"\[Image #\d+\] ?")  # the client's place-holder; the
 PASTED = r"(?s)<pasted_content\b[^>]*>\s*(.*?)\s*</pasted_content[^>]*>"  # the client repeats the id in the closing tag
 PASTED_HEAD = 60  # of a text that was pasted into a longer prompt
 PASTED_LINE = 180  # in a prompt's one line there is no room even for that, nor does what was pasted steer
+# Many paste without the client's tags: four lines like a machine's, with few others between, are no one's own words.
+PRINTED_LINE = r"(?:\d+[-:/T]\d|[ \t]+(?![-*•\d])\S|[\[{}<|>$#]|[-+](?! )|Traceback|npm |E  )"
+PRINTED = rf"(?m)^{PRINTED_LINE}.*(?:\n(?:(?!{PRINTED_LINE}).+\n){{0,2}}{PRINTED_LINE}.*){{3,}}(?:\n[\w.]*(?:Error|Exception)\b.*)?"
 OPENERS = "and|but|so|also|please|then|oh|ok|okay|yes|yeah|well|hmm|hm|ah|sorry|hey|why"  # what people put before what they say
 
 
 def cue_pattern(opening: str, anywhere: str) -> str:
     """A pattern for words that steer where they open a clause, and for others that do so wherever they stand.
 
-    It reads lower case with ". " before it, and begins with a literal blank: so it is tried between words only, which makes it fast.
+    It reads lower case with ". " before it and a blank behind each line's end. It begins with a literal blank: so it is tried between
+    words only, which makes it fast.
     For the same reason an alternative begins with its own letters, and what must not stand before it is looked at after them.
     "n't" stands for "nt" as well: many type no apostrophes.
     """
-    steering = rf" (?:(?<=[.!?:;,)(*-] )(?:(?:{OPENERS})\b[,.:!]? )*(?:{opening})|{anywhere})\b"
+    steering = rf"(?m) (?:(?<=[.!?:;,)(*\n-] )(?:(?:{OPENERS})\b[,.:!]? )*(?:{opening})|{anywhere})\b"
     return steering.replace("n't", "n'?t")
 
 
 # One idea to a line. Said to the agent, not in passing: "the valve never sticks", "it must be the valve", "no idea" steer nothing.
 RULE = re.compile(cue_pattern(
     r"(?:never|do not|don't)(?! (?:mind|you(?! dare)|we|they|i|know|think|see|seen|worry|care|get|understand)\b)|always|no matter"
-    r"|whatever you do|make sure|be careful|only|avoid|keep(?! going)|without|refrain|no (?:new|more|other|[\w.-]+ (?:in|on|to|from|for|against))"
+    r"|whatever you do|make sure|be careful|only(?! the (?:first|last|other) one)|avoid|keep(?! going)|without|refrain"
+    r"|no (?:new|more|other|[\w.-]+ (?:in|on|to|from|for|against))"
     r"|no (?!idea|clue|problem|worries|luck|errors|changes|output|tests)[\w-]+(?: (?!yet)[\w-]+)?(?: please| pls|(?=[.,;!]|$))"
     r"|leave (?:the|that|this|it|them|those|these|my|our)|stick to|ask (?:me|first|before)|hands off|treat|remember (?:that|to)"
     r"|(?:stay|keep) (?:away|off|out)|from (?:now|here) on|for the rest of|if in doubt|answer in",
@@ -73,7 +78,8 @@ RULE = re.compile(cue_pattern(
     r"|(?:has|have|needs?) to (?:be|stay|remain|keep|go through)|important that|at all times|(?:can|is|are) not(?: to)? be|(?:can't|cannot) be"
     r"|should be (?!a\b|fine|ok|enough|easy|good|work|able|done|it|all|there|possible|safe)\w+"
     r"|should(?<!why should)n't (?!it|that|this|we|i|you|they|there)\w+"
-    r"|(?=it |the|tho)(?<!does )(?<!do )(?<!did )(?<!will )(?<!would )(?:it|they|those|these|the [\w-]+) (?:has|have|needs?) to(?! do with)"
+    r"|(?=it |the|tho)(?<!does )(?<!do )(?<!did )(?<!will )(?<!would )(?:it|th(?:ey|ose|ese)|the [\w-]+(?: [\w-]+)?) (?:has|have|needs?) to(?! do with)"
+    r"|we(?:'re| are) not (?!doing well|getting|seeing|going any)\w+ing\b"
     r"|we (?:do not|don't|can't|cannot) (?!know|have|see|think|get|care|mind|find|tell|reproduce)\w+|needs? an? [\w-]+ not"
     r"|only(?=[.,;:!)]|$)(?<!if only)(?<!not only)(?<!read only)|(?:but|just) leave (?:the|it|that|my|our)"
     r"|keep(?<!it keep)(?<!they keep)(?<!you keep) \w+ (?:old|same|current|existing)"
@@ -86,7 +92,7 @@ RULE = re.compile(cue_pattern(
 CORRECTION = re.compile(cue_pattern(
     r"no(?=[,.:;!-]|$| (?:no|not|don't|that|this|it|the|use|take|i|we|you)\b)|nope|nah|oops|stop|wait|hold o(?:n|ff)|forget|actually"
     r"|rather|not (?!sure|yet|bad|only|really|urgent|a\b|now)\w+|almost(?=[,.:;-])|undo|revert|restore|get rid of|start over"
-    r"|you (?!mention|ask|suggest|propos|finish|fix|explain|need)\w+ed\b|put [^.,;]{1,40} back|try again|too (?:complicated|much)(?=[.,!]|$)"
+    r"|you (?!mention|ask|suggest|propos|finish|fix|explain|need)\w+ed\b|put [^.,;]{1,40} back|try again(?=,? \w)|too (?:complicated|much)(?=[.,!]|$)"
     r"|(?:put|move|use|write|add|call|name|take) (?:[^.,;]|\.\w){1,60} (?<!if )(?<!or )(?<!why )not(?! (?:sure|yet)\b)",
     r"wrong(?! or)(?<!what is wrong)(?<!what's wrong)(?<!went wrong)|(?:didn't|doesn't|does not|did not) work"
     r"|still (?:not|fail(?:s|ing)|broken|wrong|missing|the (?:old|wrong)|too|red|(?:ha|do|is)\w*n't)"
@@ -94,17 +100,19 @@ CORRECTION = re.compile(cue_pattern(
     r"|other way (?:round|around)|why (?:are|did|do|would|have) you(?! (?:think|ask|say|suggest|recommend|prefer|choose|want|need|sure)\b)"
     r"|(?:that|this|it)(?:'s| is| was|) ?(?:(?:not|isn't|wasn't) (?:what|right|how|correct|the|my|it)|backwards)|not what i"
     r"|i (?:just |already )?(?:said|told you|meant|wanted|asked for)|i (?:didn't|did not|never) (?:ask|say|said|mean|want)|instead|supposed to"
+    r"|and not [\w-]+(?=[.,;!]|$)"
     r"|you (?:forgot|missed|misread|misunderstood|broke|ignored|removed|deleted|got|dropped|mixed)|(?:that|this|it) (?:just )?broke"
     r"|undo (?:that|this|it|the)|(?:bring|change|roll) [^.,;]{1,30} back|go back to|who (?:told|asked) you",
 ))
 CHOICE = re.compile(cue_pattern(
     r"take(?! (?:a|care|into|over)\b)|pick(?! up)|choose|prefer|we (?:take|pick|choose)|we'll (?:use|go|take)|yes to|skip|drop|(?<!type: )ignore"
-    r"|ship it|lgtm|[a-d1-9](?=\.?$)|the (?:first|second|third|last)(?=[.,!]|$)|both(?=[.,!]|$| please)"
+    r"|ship it|lgtm|[a-d1-9](?=\.?$)|(?:the (?:first|second|third|last)|that one)(?=[.,!]|$)|both(?=[.,!]|$| please)"
     r"|lets (?:go (?:with|for)|use|take|keep|stick|do|try)|[^.,;:]{1,30} it is(?=\.|$)"
     r"|(?!ok|what|and|see|talk|well|back|until|bye)[\w-]+ then(?=\.|$)",
     r"let(?:'s| us) (?:go (?:with|for|the)|not|use|take|keep|stick|do|try)|(?:go|stick|stay|ahead) with|go for"
-    r"|wins(?=[.,!]|$)|i(?:'d| would)? (?:prefer|rather|choose|pick|say|take(?! (?:it|a)\b))|i (?:chose|picked|decided)|decided|settled? on"
-    r"|option [a-d1-9]|decision(?=:)|my vote|the (?:first|second|third|last|other) (?:one|option|variant|way|approach)|the (?:latter|former)"
+    r"|wins(?=[.,!]|$)|i(?:'d| would)? (?:prefer|rather|choose|pick|say|take(?! (?:it|a)\b))|i (?:chose|picked|decided)|decided|settl(?:ed?|ing) on"
+    r"|option [a-d1-9]|(?:decision|answer)(?=:)|my vote"
+    r"|the (?:first|second|third|last|other) (?:one|option|variant|way|approach)(?! (?:has|had|is|was)\b)|the (?:latter|former)"
     r"|(?:is|like [^.,;]{1,30}) (?:better|more|nicer|cleaner|fine for)|can live with|agreed|sounds good",
 ))
 OTHER_LANGUAGES = cue_pattern(  # rules, corrections and choices: German, French, Spanish, and a few words of others
@@ -123,7 +131,7 @@ OTHER_LANGUAGES = cue_pattern(  # rules, corrections and choices: German, French
     r"|surtout pas|jamais|il ne faut pas|n(?:e |')(?!(?:sais|vois|est|ai?|y)\b)\w+ (?:pas|rien|plus)|doi(?:t|vent) (?:rester|être)|demande[- ]moi"
     r"|au lieu de|c'est faux|pas comme ça|toujours pas|pas ce que j'ai|en arrière|je (?:t'ai|l'ai|vous ai) dit|je préfère"
     r"|nunca|jamás|no (?:toques|cambies|borres|uses|hagas|modifiques|subas|pongas|quites|metas|inventes)|no debes|hay que|en lugar de|en vez de"
-    r"|así no|me equivoqué|no es lo que|vuelve a|prefiero|nada de|nooit|altijd|sempre|aldrig|alltid|nigdy|zawsze",
+    r"|así no|me equivoqué|no es lo que|vuelve a|prefiero|nada de|nooit|altijd|voortaan|sempre|aldrig|alltid|nigdy|zawsze",
 )
 OTHER_SCRIPTS = (  # the same in languages that put no blanks between words, or write other letters
     r"\b(?:никогда|всегда|нельзя|никак(?:их|ого|ой)|не надо|не \w+(?:[аеиуя]йт?е?|ть)\b|нет,|стоп\b|сначала"
@@ -502,14 +510,20 @@ class Cue(NamedTuple):
     at: int
 
 
+def briefest(said: str, pattern: Union[str, re.Pattern[str]]) -> int:
+    """Where the cue ends that stands in the shortest sentence, 0 where there is none: what is told at length steers less."""
+    ends = [found.end() for found in re.finditer(pattern, said)]
+    return min(ends, key=lambda end: (sentence_end(said, end, len(said)) or len(said)) - sentence_end(said, 0, end), default=0)
+
+
 def cue(line: str) -> Cue:
     """The strongest cue in the head of a prompt's line."""
-    said = f". {line[:CUE_CHARS].lower()}".replace("’", "'").replace("•", "*")
+    said = f". {line[:CUE_CHARS].lower()}".replace("’", "'").replace("•", "*").replace("\n", "\n ")
     for strength, pattern in ((3, RULE), (3, CORRECTION), (2, CHOICE)):
-        if found := pattern.search(said):
-            return Cue(strength, found.end() - 2)
-    found = re.search(OTHER_LANGUAGES, said) or (None if said.isascii() else re.search(OTHER_SCRIPTS, said))
-    return Cue(3, found.end() - 2) if found else Cue(0, 0)
+        if end := briefest(said, pattern):
+            return Cue(strength, end - 2 - said.count("\n", 0, end))
+    end = briefest(said, OTHER_LANGUAGES) or (0 if said.isascii() else briefest(said, OTHER_SCRIPTS))
+    return Cue(3, end - 2 - said.count("\n", 0, end)) if end else Cue(0, 0)
 
 
 LIST_NUMBER = r"(?:\A| )[1-9a-d]\Z"  # what stands before the dot of "2. then the reminders"
@@ -517,26 +531,31 @@ LIST_NUMBER = r"(?:\A| )[1-9a-d]\Z"  # what stands before the dot of "2. then th
 
 def sentence_end(line: str, low: int, high: int) -> int:
     """Where the last sentence that ends in that part of the line ends, 0 where none does; a list's number ends none."""
-    end = max(line.rfind(mark, low, high) for mark in (". ", "! ", "? ", "。", "！", "？"))
+    end = max(line.rfind(mark, low, high) for mark in (". ", "! ", "? ", "\n", "。", "！", "？"))
     while end > 0 and line[end] == "." and re.search(LIST_NUMBER, line[max(end - 2, 0) : end]):
         end = max(line.rfind(mark, low, end) for mark in (". ", "! ", "? "))
     return end + 1
 
 
+def rows_of(text: str) -> str:
+    """A text without what is blank in it; a line of it ends what is said, as a full stop does."""
+    return "\n".join(filter(None, (" ".join(row.split()) for row in text.splitlines())))
+
+
 def gist(line: str, steering: int, limit: int) -> str:
     """A prompt's line in `limit` units: from the sentence that steers (it does at `steering`) where that would be cut off, and
-    whole sentences where they fill half of it."""
+    whole sentences where they fill half of it, or where what steers has been said."""
     if len(line) <= limit:
         return line
     start = sentence_end(line, 0, steering) if steering else 0
     if steering - start > limit // 2:  # a long sentence: some words before the cue have to do
         at = steering - limit // 2
         start = blank if (blank := line.rfind(" ", max(at - limit // 4, 0), at)) >= 0 else at  # not every language puts blanks
-    line = f"… {line[start:].lstrip()}" if start > 0 else line
+    line, steering = f"… {line[start:].lstrip()}" if start > 0 else line, steering - start
     if len(line) <= limit:
         return line
-    end = sentence_end(line, limit // 2, limit - 1)
-    return f"{line[:end]} …" if end else f"{cc.within(line, limit - 1)}…"
+    end = sentence_end(line, steering or limit // 2, limit - 1)
+    return f"{line[:end].rstrip()} …" if end else f"{cc.within(line, limit - 1)}…"
 
 
 def both_ends(line: str, limit: int) -> str:
@@ -658,7 +677,7 @@ class Level:
         self.directory = next((record.cwd for record in conversation.happened if record.cwd), "")
         self.moved_to = "" if os.path.isdir(self.directory) else moved_place(self.edits, self.directory, cc.project_directory(options.project))
         prompts = {exchange.n: PICTURE_MARK.sub("", self.own_words(exchange.prompt.text, PASTED_LINE)) for exchange in self.exchanges}
-        self.lines = {n: quote.quotation(text, CUE_CHARS, one_line=True).text for n, text in prompts.items()}
+        self.lines = {n: rows_of(quote.quotation(text, CUE_CHARS).text) for n, text in prompts.items()}
         self.cues = {n: cue(line) for n, line in self.lines.items()}
         decided = {entry.n: DECIDED.get(str(entry.attributes["kind"]), 0.0) for entry in self.decisions}
         self.weights = {exchange.n: self.weight(exchange, decided.get(exchange.n, 0.0)) for exchange in self.exchanges}
@@ -678,16 +697,18 @@ class Level:
     def own_words(self, text: str, most: int) -> str:
         """A prompt with the long texts that were pasted into it told in brief, where it has more than `most` characters: its own
         words stand before and after them, and a cut of the whole would leave the pasted ones."""
-        if len(text) <= most or "<pasted_content" not in text or not re.sub(PASTED, "", text).strip():
+        pattern = PASTED if "<pasted_content" in text else PRINTED
+        if len(text) <= most or not re.sub(pattern, "", text).strip():
             return text
 
         def brief(found: re.Match[str]) -> str:
-            if len(found[1]) <= PASTED_HEAD * 2:
+            pasted = found[found.lastindex or 0]
+            if len(pasted) <= PASTED_HEAD * 2:
                 return found[0]
-            head = f": {cc.shortened(self.quote.plain(found[1]), PASTED_HEAD)}" if most > PASTED_LINE else ""
-            return f"[pasted, {len(found[1]):,} characters{head}]"
+            head = f", {len(pasted):,} characters: {cc.shortened(self.quote.plain(pasted), PASTED_HEAD)}" if most > PASTED_LINE else ""
+            return f"[pasted{head}]"
 
-        return re.sub(PASTED, brief, text)
+        return re.sub(pattern, brief, text)
 
     def xml(self, depth: int, room: int) -> str:
         """Its element in at most `room` units, empty where an ancestor does not fit at all."""
@@ -947,7 +968,7 @@ class Level:
 
         def render(cap: int) -> str:
             said = both_ends(line, cap * 2) if tier == 1 else gist(line, at, cap if tier else cap * 2)
-            return f"{opening}{cc.escaped(said)}</prompt>\n"
+            return f"{opening}{cc.escaped(' '.join(said.split()))}</prompt>\n"
 
         return render
 
