@@ -558,7 +558,8 @@ def narrow(transcript: Transcript, offset: int, size: int, fields: dict[str, Any
     """The typed view of a parsed chain record."""
     get = fields.get
     kind = string(get("type"))
-    uuid, parent, timestamp = string(get("uuid")), string(get("parentUuid")) or None, string(get("timestamp"))
+    uuid, parent, timestamp = string(get("uuid")), get("parentUuid"), string(get("timestamp"))
+    parent = str(parent) if parent else None  # what is no text names no record
     record = Record(transcript, offset, size, kind, uuid, parent, get("isSidechain") is True, timestamp)
     place = [sys.intern(string(get(key))) for key in ("sessionId", "cwd", "gitBranch", "entrypoint")]  # which most records repeat
     record.session, record.cwd, record.branch, record.entrypoint = place

@@ -45,9 +45,10 @@ PICTURE_MARK = re.compile(r"\[Image #\d+\] ?")  # the client's place-holder; the
 PASTED = r"(?s)<pasted_content\b[^>]*>\s*(.*?)\s*</pasted_content[^>]*>"  # the client repeats the id in the closing tag
 PASTED_HEAD = 60  # of a text that was pasted into a longer prompt
 PASTED_LINE = 180  # in a prompt's one line there is no room even for that, nor does what was pasted steer
-# Many paste without the client's tags: four lines like a machine's, with few others between, are no one's own words.
-PRINTED_LINE = r"(?:\d+[-:/T]\d|[ \t]+(?![-*•\d])\S|[\[{}<|>$#]|[-+](?! )|Traceback|npm |E  )"
-PRINTED = rf"(?m)^{PRINTED_LINE}.*(?:\n(?:(?!{PRINTED_LINE}).+\n){{0,2}}{PRINTED_LINE}.*){{3,}}(?:\n[\w.]*(?:Error|Exception)\b.*)?"
+# Many paste without the client's tags: four lines that only a machine begins so, with few others between, are no one's own words. What
+# people also begin a line with (a blank, a hyphen, "#", ">", "|", a tag) is none of it.
+PRINTED_LINE = r"(?:\[?\d{2,4}[-:/]\d\d[-:/]\d\d|[ \t]+(?:at |File \"|\d+ [|]|\^)|[{}$]|Traceback|npm |E  )"
+PRINTED = rf"(?m)^{PRINTED_LINE}.*(?:\n(?:(?!{PRINTED_LINE}).+\n){{0,1}}{PRINTED_LINE}.*){{3,}}(?:\n[\w.]*(?:Error|Exception)\b.*)?"
 OPENERS = "and|but|so|also|please|then|oh|ok|okay|yes|yeah|well|hmm|hm|ah|sorry|hey|why"  # what people put before what they say
 
 
@@ -78,7 +79,8 @@ RULE = re.compile(cue_pattern(
     r"|(?:has|have|needs?) to (?:be|stay|remain|keep|go through)|important that|at all times|(?:can|is|are) not(?: to)? be|(?:can't|cannot) be"
     r"|should be (?!a\b|fine|ok|enough|easy|good|work|able|done|it|all|there|possible|safe)\w+"
     r"|should(?<!why should)n't (?!it|that|this|we|i|you|they|there)\w+"
-    r"|(?=it |the|tho)(?<!does )(?<!do )(?<!did )(?<!will )(?<!would )(?:it|th(?:ey|ose|ese)|the [\w-]+(?: [\w-]+)?) (?:has|have|needs?) to(?! do with)"
+    r"|(?=it |the|tho)(?<!does )(?<!do )(?<!did )(?<!will )(?<!would )"
+    r"(?:it|they|those|these|the [\w-]+(?: [\w-]+)?) (?:has|have|needs?) to(?! do with)"
     r"|we(?:'re| are) not (?!doing well|getting|seeing|going any)\w+ing\b"
     r"|we (?:do not|don't|can't|cannot) (?!know|have|see|think|get|care|mind|find|tell|reproduce)\w+|needs? an? [\w-]+ not"
     r"|only(?=[.,;:!)]|$)(?<!if only)(?<!not only)(?<!read only)|(?:but|just) leave (?:the|it|that|my|our)"
