@@ -78,8 +78,3 @@ def test_what_steers(said: str, strength: int) -> None:
 ])
 def test_a_prompt_is_cut_at_a_sentence_but_not_behind_a_lists_number(line: str, steering: int, limit: int, said: str) -> None:
     assert compact_session.gist(line, steering, limit) == said
-
-
-def test_of_several_sentences_that_steer_the_shortest_is_told() -> None:
-    line = "the old one was written by nobody knows whom and it has to be read by all who come here\nnever touch it\nit is old"
-    assert line[: compact_session.cue(line).at].endswith("\nnever")

@@ -24,7 +24,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any, NamedTuple, Optional
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cc_transcript as cc
@@ -512,20 +512,19 @@ class Cue(NamedTuple):
     at: int
 
 
-def briefest(said: str, pattern: Union[str, re.Pattern[str]]) -> int:
-    """Where the cue ends that stands in the shortest sentence, 0 where there is none: what is told at length steers less."""
-    ends = [found.end() for found in re.finditer(pattern, said)]
-    return min(ends, key=lambda end: (sentence_end(said, end, len(said)) or len(said)) - sentence_end(said, 0, end), default=0)
-
-
 def cue(line: str) -> Cue:
     """The strongest cue in the head of a prompt's line."""
     said = f". {line[:CUE_CHARS].lower()}".replace("’", "'").replace("•", "*").replace("\n", "\n ")
     for strength, pattern in ((3, RULE), (3, CORRECTION), (2, CHOICE)):
-        if end := briefest(said, pattern):
-            return Cue(strength, end - 2 - said.count("\n", 0, end))
-    end = briefest(said, OTHER_LANGUAGES) or (0 if said.isascii() else briefest(said, OTHER_SCRIPTS))
-    return Cue(3, end - 2 - said.count("\n", 0, end)) if end else Cue(0, 0)
+        if found := pattern.search(said):
+            return cue_in_line(strength, found)
+    found = re.search(OTHER_LANGUAGES, said) or (None if said.isascii() else re.search(OTHER_SCRIPTS, said))
+    return cue_in_line(3, found) if found else Cue(0, 0)
+
+
+def cue_in_line(strength: int, found: re.Match[str]) -> Cue:
+    """A cue by its place in the line itself, which has not the ". " before it nor the blanks behind its newlines."""
+    return Cue(strength, found.end() - 2 - found.string.count("\n", 0, found.end()))
 
 
 LIST_NUMBER = r"(?:\A| )[1-9a-d]\Z"  # what stands before the dot of "2. then the reminders"
@@ -700,7 +699,7 @@ class Level:
         """A prompt with the long texts that were pasted into it told in brief, where it has more than `most` characters: its own
         words stand before and after them, and a cut of the whole would leave the pasted ones."""
         pattern = PASTED if "<pasted_content" in text else PRINTED
-        if len(text) <= most or not re.sub(pattern, "", text).strip():
+        if len(text) <= most or (pattern is PRINTED and text.count("\n") < 3) or not re.sub(pattern, "", text).strip():
             return text
 
         def brief(found: re.Match[str]) -> str:
