@@ -124,6 +124,7 @@ def numbers(conversation: cc.Conversation) -> str:
     pytest.param("0 1 2 5 4 5", [0, 1, 2, 3, 4, 5], "1 2 3 4 5 6", id="a ring is a gap"),
     pytest.param("0 1 2 4 4 5", [0, 1, 2, 3, 4, 5], "1 2 3 4 5 6", id="its own parent"),
     pytest.param("0 1 2 1 6 5", [0, 1, 2, 3, 4, 5], "1 4 5 6", id="a ring, and what was rewound stays out"),
+    pytest.param("9 9 9 9 9 9", [0, 0, 0, 0, 0, 0], "5 4 3 2 1 6", id="gaps alone, all in one moment"),
 ])
 def test_a_gap_leads_to_what_is_no_more_than_five_seconds_older(parents: str, times: list[float], live: str, tmp_path: Path) -> None:
     """As client 2.1.332 does it. A gap that led to what hangs below it was a ring, and in a ring all records were live, rewound ones as well."""
@@ -131,6 +132,12 @@ def test_a_gap_leads_to_what_is_no_more_than_five_seconds_older(parents: str, ti
     rows = [(f"{number} {kinds[(number + 1) % 2]} {parent}", {**spoken(number, kinds[(number + 1) % 2]), **at_second(time)})
             for number, (parent, time) in enumerate(zip(parents.split(), times), 1)]
     assert numbers(read_rows(tmp_path / "s.jsonl", rows)) == live
+
+
+def test_a_moment_full_of_gaps_is_walked_in_one_pass(tmp_path: Path) -> None:
+    """Where each gap looked through all that was passed before it, this took a minute."""
+    gaps = [(f"{number} user 999999", {**spoken(number), **at_second(0)}) for number in range(1, 20_001)]
+    assert len(read_rows(tmp_path / "s.jsonl", gaps).live) == 20_000
 
 
 @pytest.mark.parametrize(("kind", "live"), [("user", "4 5 3 8"), ("assistant", "4 5 3 8"), ("attachment", "4 5 3 6 7 8"), ("system", "4 5 3 6 7 8")])

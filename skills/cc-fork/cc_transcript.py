@@ -1135,6 +1135,14 @@ class Links:
         return next((record.summary for record in following if record.summary or record.compaction), False)
 
 
+class Path(dict[str, Record]):
+    """The records from a leaf up, by uuid, in the order in which they were met. Of a place in the order of time it notes in `below` where the
+    next one stood that was not on it: a path only grows, so in a moment full of gaps none is looked at twice."""
+
+    def __init__(self) -> None:
+        self.below: dict[int, int] = {}
+
+
 class Chain:
     """The links between main-chain records as they are before line `limit` of the file: parents, bridges over gaps, and
     what the last compaction re-parented and took away (measured on the client)."""
@@ -1185,7 +1193,7 @@ class Chain:
             step = self.known(step.parent or "")
         return []
 
-    def parent(self, record: Record, path: Container[str]) -> Optional[Record]:
+    def parent(self, record: Record, path: Path) -> Optional[Record]:
         """The parent record, None for a root; one that is missing, or on the `path` that led here, is bridged (measured). A turn below
         one that the compaction took away goes on from what was kept."""
         uuid = self.moved.get(record.uuid, record.parent)
@@ -1202,7 +1210,7 @@ class Chain:
             return self.by_uuid[self.kept[-1]]  # it is below that
         return above
 
-    def bridge(self, record: Record, path: Container[str]) -> Optional[Record]:
+    def bridge(self, record: Record, path: Path) -> Optional[Record]:
         """The latest record at most 5 s older, of equals the first in the file, but none on the `path` (measured). Where there is none the
         client gives up, and we take the nearest earlier one (our judgment): what was said before a gap was said."""
         then = seconds(record.timestamp)
@@ -1210,9 +1218,12 @@ class Chain:
             return None
         if not self.times:
             self.times = sorted((when, -at) for at, other in enumerate(self.main) if (when := seconds(other.timestamp)) is not None)
-        first, last = bisect.bisect_left(self.times, (then - BRIDGE_SECONDS, -len(self.main))), bisect.bisect_right(self.times, (then, 0))
-        near = (self.main[-self.times[at][1]] for at in range(last - 1, first - 1, -1))
-        return next((other for other in near if other.uuid not in path), None)
+        first, last = bisect.bisect_left(self.times, (then - BRIDGE_SECONDS, -len(self.main))), bisect.bisect_right(self.times, (then, 0)) - 1
+        at = last
+        while at >= first and (above := self.main[-self.times[at][1]]).uuid in path:
+            at = path.below.get(at, at - 1)
+        path.below[last] = min(at, last - 1)
+        return above if at >= first else None
 
     def beside_progress(self, record: Record, above: Record, path: Container[str]) -> Record:
         """Where what hung below old hook progress leads: to the newest earlier record below the call `above` that the progress belongs to.
@@ -1234,7 +1245,7 @@ class Chain:
         does not send them."""
         if (leaf.uuid, lenient) in self.paths:
             return self.paths[leaf.uuid, lenient]
-        path: dict[str, Record] = {}
+        path = Path()
         step: Optional[Record] = leaf
         while step is not None and step.uuid not in path:
             path[step.uuid] = step
