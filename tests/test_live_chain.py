@@ -140,6 +140,12 @@ def test_a_moment_full_of_gaps_is_walked_in_one_pass(tmp_path: Path) -> None:
     assert len(read_rows(tmp_path / "s.jsonl", gaps).live) == 20_000
 
 
+def test_rows_in_which_nothing_was_said_are_walked_in_one_pass(tmp_path: Path) -> None:
+    """Where each of them was walked to the root, this took a minute."""
+    rows = [("1 user 0", spoken(1)), *((f"{number} system {number - 1 if number > 2 else 0}", {}) for number in range(2, 20_001))]
+    assert numbers(read_rows(tmp_path / "s.jsonl", rows)) == "1"
+
+
 @pytest.mark.parametrize(("kind", "live"), [("user", "4 5 3 8"), ("assistant", "4 5 3 8"), ("attachment", "4 5 3 6 7 8"), ("system", "4 5 3 6 7 8")])
 def test_a_turn_below_what_was_taken_away_goes_on_from_what_was_kept(kind: str, live: str, tmp_path: Path) -> None:
     """Another row there leads to what is no more than five seconds older (client 2.1.332)."""

@@ -1271,6 +1271,17 @@ class Chain:
             children.setdefault(child.parent or "", []).append(child)
         return children
 
+    def last_spoken(self) -> Optional[Record]:
+        """The last line's record with a turn at or above it."""
+        silent: set[Record] = set()  # with what is above them
+        for record in sorted(self.main, key=attrgetter("last_line"), reverse=True):
+            if record not in silent:
+                path = self.walk(record)
+                if has_turn(path):
+                    return record
+                silent.update(path)
+        return None
+
     def leaf(self, pin: Optional[Pin]) -> Optional[Record]:
         """The record that a resume continues from: the last line's with a turn at or above it, unless a pin names another branch (measured).
 
@@ -1278,8 +1289,7 @@ class Chain:
         compaction has kept records only where it ends that branch; one on the leaf's own only if it is explicit and nothing was written
         after it, and so any such one. None where nothing was said, or nothing since the person went back to the beginning.
         """
-        candidates = sorted(self.main, key=attrgetter("last_line"), reverse=True)
-        last = next((record for record in candidates if has_turn(self.walk(record))), None)
+        last = self.last_spoken()
         if last is None or pin is None:
             return last and self.newest_below(self.end_of(last))
         last = self.end_of(last)
