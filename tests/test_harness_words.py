@@ -368,6 +368,15 @@ def test_a_long_paste_leaves_room_for_the_persons_own_words(report: Callable[[Se
     assert next(parsed.iter("user")).text == f"here is the spec:\n{told}\nbuild it as it says there"
 
 
+def test_tags_of_pastes_that_are_never_closed_cost_no_time(report: Callable[[Session], ElementTree.Element]) -> None:
+    """Where each of them looked for its end through the whole prompt, this took minutes."""
+    session = Session()
+    session.row("user", "never cut it " + '<pasted_content id="1">' * 40_000)
+    session.row("assistant", [{"type": "text", "text": "Reading."}])
+    [prompt] = report(session).iter("prompt")
+    assert str(prompt.text).startswith('never cut it <pasted_content id="1">')
+
+
 def test_what_a_machine_printed_is_no_ones_own_words_without_tags_either(report: Callable[[Session], ElementTree.Element]) -> None:
     printed = "\n".join(f"2026-05-01 10:{at:02d}:00 ERROR pool must not be null\ngave up, always retry" for at in range(20))
     session = Session()

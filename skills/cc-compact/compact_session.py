@@ -42,7 +42,8 @@ LINE_CHARS = 240  # a one-line entry
 EDITORS = frozenset(("Edit", "Write", "MultiEdit", "NotebookEdit"))
 # Patterns that many runs never need are kept as text, which re compiles when it meets them first.
 PICTURE_MARK = re.compile(r"\[Image #\d+\] ?")  # the client's place-holder; the picture itself is shown as [image]
-PASTED = r"(?s)<pasted_content\b[^>]*>\s*(.*?)\s*</pasted_content[^>]*>"  # the client repeats the id in the closing tag
+# The client repeats the id in the closing tag. No text is looked through twice: an opening tag that is never closed ends at the next.
+PASTED = r"<pasted_content\b[^<>]*>([^<]*(?:<(?!/?pasted_content\b)[^<]*)*)</pasted_content\b[^<>]*>"
 PASTED_HEAD = 60  # of a text that was pasted into a longer prompt
 PASTED_LINE = 180  # in a prompt's one line there is no room even for that, nor does what was pasted steer
 # Many paste without the client's tags: four lines that only a machine begins so, with few others between, are no one's own words. What
@@ -703,7 +704,7 @@ class Level:
             return text
 
         def brief(found: re.Match[str]) -> str:
-            pasted = found[found.lastindex or 0]
+            pasted = found[found.lastindex or 0].strip()
             if len(pasted) <= PASTED_HEAD * 2:
                 return found[0]
             head = f", {len(pasted):,} characters: {cc.shortened(self.quote.plain(pasted), PASTED_HEAD)}" if most > PASTED_LINE else ""
