@@ -335,7 +335,7 @@ class Thinking(NamedTuple):
     text: str
 
 
-class Image:
+class Image(NamedTuple):
     """A picture or document."""
 
 
