@@ -177,3 +177,21 @@ def test_what_is_said_aside_below_a_call_is_sent(rows: list[tuple[str, dict[str,
     """As client 2.1.332 sends it: below the answers that call, their results and what is said aside there, if it leads nowhere."""
     conversation = read_rows(tmp_path / "s.jsonl", [("1 user 0", spoken(1)), *rows])
     assert " ".join(record.uuid[1:] for record in conversation.live) == live
+
+
+def test_no_row_is_looked_at_again_and_again_for_a_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of these gaps stands behind, or in the same second as, all rows that the walk has taken already: passing over them anew each time
+    took minutes for a file of 50,000 rows. Half of the rows lead to the other half, whose links lead nowhere."""
+    looks: list[object] = []
+    monkeypatch.setattr(cc.Walk, "__contains__", lambda walk, uuid: looks.append(uuid) or dict.__contains__(walk, uuid))
+    rows = 200
+    for stamp in ("", "2026-05-01T10:00:00.000Z"):
+        looks.clear()
+        parents = [*(f"{2 * rows - 1 - number}" for number in range(rows)), *("gone" for _ in range(rows)), f"{rows - 1}"]
+        path = tmp_path / "s.jsonl"
+        path.write_text("".join(json.dumps({
+            "parentUuid": parent, "isSidechain": False, "type": "user", "uuid": str(number), "timestamp": stamp, "sessionId": "s",
+            "message": {"role": "user", "content": f"said {number}"}}) + "\n" for number, parent in enumerate(parents)), "utf-8")
+        live = cc.read_conversation(cc.read_transcript(str(path))).live
+        assert len(live) == 2 * rows + 1
+        assert len(looks) < 20 * rows

@@ -1135,6 +1135,23 @@ class Links:
         return next((record.summary for record in following if record.summary or record.compaction), False)
 
 
+class Walk(dict[str, Record]):
+    """The records of a walk by uuid, the leaf first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.onward: dict[tuple[Optional[str], int], int] = {}  # what a search passed over, and where it got to: else many gaps are quadratic
+
+    def free(self, records: list[Record], end: int, session: Optional[str] = None) -> int:
+        """The place of the last of `records` before `end` that is not on the walk, and of that session if one is named; -1 where none is."""
+        at, passed = end - 1, []
+        while at >= 0 and (records[at].uuid in self or session not in (None, records[at].session)):
+            passed.append((session, at))
+            at = self.onward.get((session, at), at - 1)
+        self.onward.update((place, at) for place in passed)
+        return at
+
+
 class Chain:
     """The links between main-chain records as they are before line `limit` of the file: parents, bridges over gaps, and
     what the last compaction re-parented and took away (measured on the client)."""
@@ -1156,7 +1173,8 @@ class Chain:
         if self.kept:
             self.moved = {record.uuid: self.kept[-1] for record in self.main if record.parent == anchor and anchor}
             self.moved.update(zip(self.kept, [anchor if anchor in self.by_uuid else "", *self.kept]))
-        self.times: list[tuple[float, int]] = []  # (seconds, place in main, less than 0), made when a bridge is needed
+        self.times: list[float] = []  # in order, and whose they are, of equals the first in the file last; made when a bridge is needed
+        self.timed: list[Record] = []
 
     def known(self, uuid: str) -> Optional[Record]:
         """The record with this uuid, whatever a compaction took away, None where none stands before the limit."""
@@ -1185,7 +1203,7 @@ class Chain:
             step = self.known(step.parent or "")
         return []
 
-    def parent(self, record: Record, path: Container[str]) -> Optional[Record]:
+    def parent(self, record: Record, path: Walk) -> Optional[Record]:
         """The parent record, None for a root; one that is missing, or on the `path` that led here, is bridged (measured). A turn below
         one that the compaction took away goes on from what was kept."""
         uuid = self.moved.get(record.uuid, record.parent)
@@ -1202,19 +1220,19 @@ class Chain:
             return self.by_uuid[self.kept[-1]]  # it is below that
         return above
 
-    def bridge(self, record: Record, path: Container[str]) -> Optional[Record]:
+    def bridge(self, record: Record, path: Walk) -> Optional[Record]:
         """The latest record at most 5 s older, of equals the first in the file, but none on the `path` (measured). Where there is none the
         client gives up, and we take the nearest earlier one (our judgment): what was said before a gap was said."""
         then = seconds(record.timestamp)
         if then is None:
             return None
         if not self.times:
-            self.times = sorted((when, -at) for at, other in enumerate(self.main) if (when := seconds(other.timestamp)) is not None)
-        first, last = bisect.bisect_left(self.times, (then - BRIDGE_SECONDS, -len(self.main))), bisect.bisect_right(self.times, (then, 0))
-        near = (self.main[-self.times[at][1]] for at in range(last - 1, first - 1, -1))
-        return next((other for other in near if other.uuid not in path), None)
+            ordered = sorted((when, -at) for at, other in enumerate(self.main) if (when := seconds(other.timestamp)) is not None)
+            self.times, self.timed = [when for when, _ in ordered], [self.main[-at] for _, at in ordered]
+        at = path.free(self.timed, bisect.bisect_right(self.times, then))
+        return self.timed[at] if at >= 0 and self.times[at] >= then - BRIDGE_SECONDS else None
 
-    def beside_progress(self, record: Record, above: Record, path: Container[str]) -> Record:
+    def beside_progress(self, record: Record, above: Record, path: Walk) -> Record:
         """Where what hung below old hook progress leads: to the newest earlier record below the call `above` that the progress belongs to.
         Those rows hung beside the call's result, and answers on both sides."""
         nearest = self.before(record, path)
@@ -1224,17 +1242,17 @@ class Chain:
             step = self.by_uuid.get(step.parent or "")
         return nearest if nearest and step is above else above
 
-    def before(self, record: Record, path: Container[str]) -> Optional[Record]:
+    def before(self, record: Record, path: Walk) -> Optional[Record]:
         """The nearest main-chain record of the same session that stands before `record` in the file, but none on the `path`."""
-        earlier = (self.main[at] for at in range(bisect.bisect_left(self.lines, record.line) - 1, -1, -1))
-        return next((other for other in earlier if other.session == record.session and other.uuid not in path), None)
+        at = path.free(self.main, bisect.bisect_left(self.lines, record.line), record.session)
+        return self.main[at] if at >= 0 else None
 
     def walk(self, leaf: Record, lenient: bool = False) -> list[Record]:
         """From the root to `leaf`. `lenient` also takes the answers that hang beside old hook progress: they happened, though the client
         does not send them."""
         if (leaf.uuid, lenient) in self.paths:
             return self.paths[leaf.uuid, lenient]
-        path: dict[str, Record] = {}
+        path = Walk()
         step: Optional[Record] = leaf
         while step is not None and step.uuid not in path:
             path[step.uuid] = step
