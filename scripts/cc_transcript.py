@@ -559,7 +559,7 @@ def narrow(transcript: Transcript, offset: int, size: int, fields: dict[str, Any
     get = fields.get
     kind = string(get("type"))
     uuid, parent, timestamp = string(get("uuid")), get("parentUuid"), string(get("timestamp"))
-    parent = str(parent) if parent else None  # what is no text names no record
+    parent = None if parent in (None, "", 0) else str(parent)  # what is no text names no record, be it an empty list (measured)
     record = Record(transcript, offset, size, kind, uuid, parent, get("isSidechain") is True, timestamp)
     place = [sys.intern(string(get(key))) for key in ("sessionId", "cwd", "gitBranch", "entrypoint")]  # which most records repeat
     record.session, record.cwd, record.branch, record.entrypoint = place
@@ -1266,8 +1266,10 @@ class Chain:
         return end if end and any(step is record for step in self.walk(end)) and record.uuid not in self.kept else record
 
     def newest_below(self, record: Record) -> Record:
-        """The newest of a record and what hangs below it, of equals the last in the file: a last line may be an old row, written again (measured)."""
-        if not any(child.parent == record.uuid for child in self.main):
+        """The newest of a record and what hangs below it, of equals the last in the file: a last line may be an old row, written again. The record
+        itself where a compaction lists what it kept (measured)."""
+        listed = self.boundary and self.boundary.compaction and self.boundary.compaction.kept is not None
+        if listed or not any(child.parent == record.uuid for child in self.main):
             return record
         return max((record, *below(record, self.children(), past_turns=True)), key=lambda one: (seconds(one.timestamp) or 0.0, one.line))
 

@@ -143,6 +143,15 @@ def test_a_turn_below_what_was_taken_away_goes_on_from_what_was_kept(kind: str, 
     assert numbers(read_rows(tmp_path / "s.jsonl", timed)) == f"{live} 9"
 
 
+@pytest.mark.parametrize(("parent", "live"), [([], "1 2 3 4"), ({}, "1 2 3 4"), ({"a": 1}, "1 2 3 4"), (7, "1 2 3 4"), (True, "1 2 3 4"), (0, "3 4"), (False, "3 4"), ("", "3 4"), (None, "3 4")])
+def test_a_link_that_is_no_text_is_a_gap_and_an_empty_one_a_root(parent: object, live: str, tmp_path: Path) -> None:
+    """As client 2.1.332 reads it: an empty list or object is no root."""
+    rows = [("1 user 0", spoken(1)), ("2 assistant 1", spoken(2, "assistant")), ("3 user 2", {"parentUuid": parent, **spoken(3)}), ("4 assistant 3", spoken(4, "assistant"))]
+    timed = [(name, {**told, **at_second(second)}) for second, (name, told) in enumerate(rows)]
+    assert numbers(read_rows(tmp_path / "s.jsonl", timed)) == live
+
+
+LISTED = {"subtype": "compact_boundary", "compactMetadata": {"preservedMessages": {"anchorUuid": "u4", "uuids": ["u2"]}}}
 BRANCHES = [("1 user 0", spoken(1)), ("2 assistant 1", spoken(2, "assistant")), ("3 user 2", spoken(3)), ("4 assistant 3", spoken(4, "assistant")), ("5 user 2", spoken(5)), ("6 assistant 5", spoken(6, "assistant"))]
 
 
@@ -151,6 +160,8 @@ BRANCHES = [("1 user 0", spoken(1)), ("2 assistant 1", spoken(2, "assistant")), 
     pytest.param([*BRANCHES, BRANCHES[1]], "1 2 5 6", id="the newer branch"),
     pytest.param([*BRANCHES[:2], *BRANCHES[4:], *BRANCHES[2:4], BRANCHES[0]], "1 2 3 4", id="newer by time, not by name"),
     pytest.param([*BRANCHES, BRANCHES[2]], "1 2 3 4", id="on its own branch"),
+    pytest.param([*BRANCHES[:2], ("3 system 0", LISTED), ("4 user 3", {"isCompactSummary": True, **spoken(4)}), ("5 user 4", spoken(5)), ("6 assistant 5", spoken(6, "assistant")), ("5 user 4", spoken(5))], "3 4 2 5", id="behind a compaction that lists what it kept it is"),
+    pytest.param([*BRANCHES[:2], ("3 system 0", {"subtype": "compact_boundary"}), ("4 user 3", {"isCompactSummary": True, **spoken(4)}), ("5 user 4", spoken(5)), ("6 assistant 5", spoken(6, "assistant")), ("5 user 4", spoken(5))], "3 4 5 6", id="behind another it is not"),
     pytest.param([*BRANCHES, ("pin", {"leafUuid": "u9"}), BRANCHES[1]], "1 2", id="a pin, even one to nothing, says that this is the leaf"),
 ])
 def test_an_old_row_that_ends_the_file_is_not_the_end_of_the_talk(rows: list[tuple[str, dict[str, object]]], live: str, tmp_path: Path) -> None:
