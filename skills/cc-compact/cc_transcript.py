@@ -138,9 +138,11 @@ def project_folders(directory: str) -> list[str]:
 
 
 def all_folders() -> list[str]:
-    """Paths of all project folders."""
-    paths = [os.path.join(root, name) for root in projects_roots() for name in names_in(root)]
-    return [path for path in paths if os.path.isdir(path)]
+    """Paths of all project folders, without links to others of them."""
+    paths = [path for root in projects_roots() for name in names_in(root) if os.path.isdir(path := os.path.join(root, name))]
+    links = set(filter(os.path.islink, paths))
+    real = {os.path.realpath(path) for path in paths if path not in links} if links else set()
+    return [path for path in paths if path not in links or os.path.realpath(path) not in real]
 
 
 def worktrees(directory: str) -> list[str]:
@@ -1546,10 +1548,10 @@ SECRETS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("secret", ("secret", "token", "passw", "key", "credential"),
         r"(?i)(?P<keep>(?:secret|token|passwd|password|api[-_]?key|(?:access|account|private)_?key|(?<!primary)(?<!foreign)(?<!sort)(?<!cache)_key"
         rf"|credential)s?[\"']?\s*[=:]\s*[\"']?){NO_SECRET}"
-        r"(?=[^\s\"',;&，。；、]{0,200}[0-9])[^\s\"',;&，。；、]{12,}"),
+        r"(?=[^\s\"',;&，。；、（）「」『』]{0,200}[0-9])[^\s\"',;&，。；、（）「」『』]{12,}"),
     ("secret", ("secret", "token", "passw"),
         rf"(?P<keep>(?:SECRET|TOKEN|PASSWORD|PASSWD)[A-Z0-9_]{{0,40}}=[\"']?){NO_SECRET}"
-        r"(?:(?<=\")[^\"\n]{4,200}(?=\")|(?<=')[^'\n]{4,200}(?=')|[^\s\"',;&，。；、]{4,})"),
+        r"(?:(?<=\")[^\"\n]{4,200}(?=\")|(?<=')[^'\n]{4,200}(?=')|[^\s\"',;&，。；、（）「」『』]{4,})"),
 )
 # fmt: on
 HINTS = tuple(dict.fromkeys(hint for _, hints, _ in SECRETS for hint in hints))
