@@ -412,5 +412,6 @@ def test_foreign_entries_beside_sessions_hide_none(config: Path) -> None:
     (folder / "folder.jsonl").mkdir()
     os.mkfifo(folder / "pipe.jsonl")
     (config / "projects/round").symlink_to("round")
+    (config / "projects/-home-ada-an-old-name").symlink_to("-home-ada-app")
     assert cc.all_folders() == [str(folder)]
     assert [os.path.basename(path) for path in cc.session_files([str(folder)])] == ["a.jsonl", "linked.jsonl"]

@@ -150,6 +150,8 @@ HIDDEN = {
     "sendgrid": ("S" + "G." + Z[:22] + "." + Z[:43], "[masked: token]"),
     "pgp": ("-----BEGIN " + "PGP PRIVATE KEY BLOCK-----\n" + Z + "\n-----END PGP PRIVATE KEY BLOCK-----", "[masked: private key]"),
     "before a comma of another script": ("DB_PASSWORD=" + "hunter2hunter2" + "，别提交", "DB_PASSWORD=[masked: secret]，别提交"),
+    "before a bracket of another script": ("DB_PASSWORD=" + "hunter2hunter2" + "（别提交）", "DB_PASSWORD=[masked: secret]（别提交）"),
+    "in brackets of another script": ("「password: " + "hunter2hunter2" + "」を消す", "「password: [masked: secret]」を消す"),
     "letters only": ("sk" + "_live_" + "abcdefghijklmnopqrstuvwx", "[masked: api key]"),
 }
 

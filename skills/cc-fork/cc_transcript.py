@@ -138,9 +138,11 @@ def project_folders(directory: str) -> list[str]:
 
 
 def all_folders() -> list[str]:
-    """Paths of all project folders."""
-    paths = [os.path.join(root, name) for root in projects_roots() for name in names_in(root)]
-    return [path for path in paths if os.path.isdir(path)]
+    """Paths of all project folders, without links to others of them."""
+    paths = [path for root in projects_roots() for name in names_in(root) if os.path.isdir(path := os.path.join(root, name))]
+    links = set(filter(os.path.islink, paths))
+    real = {os.path.realpath(path) for path in paths if path not in links} if links else set()
+    return [path for path in paths if path not in links or os.path.realpath(path) not in real]
 
 
 def worktrees(directory: str) -> list[str]:
@@ -559,7 +561,7 @@ def narrow(transcript: Transcript, offset: int, size: int, fields: dict[str, Any
     get = fields.get
     kind = string(get("type"))
     uuid, parent, timestamp = string(get("uuid")), get("parentUuid"), string(get("timestamp"))
-    parent = str(parent) if parent else None  # what is no text names no record
+    parent = None if parent in (None, "", 0) else str(parent)  # what is no text names no record, be it an empty list (measured)
     record = Record(transcript, offset, size, kind, uuid, parent, get("isSidechain") is True, timestamp)
     place = [sys.intern(string(get(key))) for key in ("sessionId", "cwd", "gitBranch", "entrypoint")]  # which most records repeat
     record.session, record.cwd, record.branch, record.entrypoint = place
@@ -1135,12 +1137,21 @@ class Links:
         return next((record.summary for record in following if record.summary or record.compaction), False)
 
 
-class Path(dict[str, Record]):
-    """The records from a leaf up, by uuid, in the order in which they were met. Of a place in the order of time it notes in `below` where the
-    next one stood that was not on it: a path only grows, so in a moment full of gaps none is looked at twice."""
+class Walk(dict[str, Record]):
+    """The records of a walk by uuid, the leaf first."""
 
     def __init__(self) -> None:
-        self.below: dict[int, int] = {}
+        super().__init__()
+        self.onward: dict[tuple[Optional[str], int], int] = {}  # what a search passed over, and where it got to: else many gaps are quadratic
+
+    def free(self, records: list[Record], end: int, session: Optional[str] = None) -> int:
+        """The place of the last of `records` before `end` that is not on the walk, and of that session if one is named; -1 where none is."""
+        at, passed = end - 1, []
+        while at >= 0 and (records[at].uuid in self or session not in (None, records[at].session)):
+            passed.append((session, at))
+            at = self.onward.get((session, at), at - 1)
+        self.onward.update((place, at) for place in passed)
+        return at
 
 
 class Chain:
@@ -1164,7 +1175,8 @@ class Chain:
         if self.kept:
             self.moved = {record.uuid: self.kept[-1] for record in self.main if record.parent == anchor and anchor}
             self.moved.update(zip(self.kept, [anchor if anchor in self.by_uuid else "", *self.kept]))
-        self.times: list[tuple[float, int]] = []  # (seconds, place in main, less than 0), made when a bridge is needed
+        self.times: list[float] = []  # in order, and whose they are, of equals the first in the file last; made when a bridge is needed
+        self.timed: list[Record] = []
 
     def known(self, uuid: str) -> Optional[Record]:
         """The record with this uuid, whatever a compaction took away, None where none stands before the limit."""
@@ -1193,7 +1205,7 @@ class Chain:
             step = self.known(step.parent or "")
         return []
 
-    def parent(self, record: Record, path: Path) -> Optional[Record]:
+    def parent(self, record: Record, path: Walk) -> Optional[Record]:
         """The parent record, None for a root; one that is missing, or on the `path` that led here, is bridged (measured). A turn below
         one that the compaction took away goes on from what was kept."""
         uuid = self.moved.get(record.uuid, record.parent)
@@ -1210,22 +1222,19 @@ class Chain:
             return self.by_uuid[self.kept[-1]]  # it is below that
         return above
 
-    def bridge(self, record: Record, path: Path) -> Optional[Record]:
+    def bridge(self, record: Record, path: Walk) -> Optional[Record]:
         """The latest record at most 5 s older, of equals the first in the file, but none on the `path` (measured). Where there is none the
         client gives up, and we take the nearest earlier one (our judgment): what was said before a gap was said."""
         then = seconds(record.timestamp)
         if then is None:
             return None
         if not self.times:
-            self.times = sorted((when, -at) for at, other in enumerate(self.main) if (when := seconds(other.timestamp)) is not None)
-        first, last = bisect.bisect_left(self.times, (then - BRIDGE_SECONDS, -len(self.main))), bisect.bisect_right(self.times, (then, 0)) - 1
-        at = last
-        while at >= first and (above := self.main[-self.times[at][1]]).uuid in path:
-            at = path.below.get(at, at - 1)
-        path.below[last] = min(at, last - 1)
-        return above if at >= first else None
+            ordered = sorted((when, -at) for at, other in enumerate(self.main) if (when := seconds(other.timestamp)) is not None)
+            self.times, self.timed = [when for when, _ in ordered], [self.main[-at] for _, at in ordered]
+        at = path.free(self.timed, bisect.bisect_right(self.times, then))
+        return self.timed[at] if at >= 0 and self.times[at] >= then - BRIDGE_SECONDS else None
 
-    def beside_progress(self, record: Record, above: Record, path: Container[str]) -> Record:
+    def beside_progress(self, record: Record, above: Record, path: Walk) -> Record:
         """Where what hung below old hook progress leads: to the newest earlier record below the call `above` that the progress belongs to.
         Those rows hung beside the call's result, and answers on both sides."""
         nearest = self.before(record, path)
@@ -1235,17 +1244,17 @@ class Chain:
             step = self.by_uuid.get(step.parent or "")
         return nearest if nearest and step is above else above
 
-    def before(self, record: Record, path: Container[str]) -> Optional[Record]:
+    def before(self, record: Record, path: Walk) -> Optional[Record]:
         """The nearest main-chain record of the same session that stands before `record` in the file, but none on the `path`."""
-        earlier = (self.main[at] for at in range(bisect.bisect_left(self.lines, record.line) - 1, -1, -1))
-        return next((other for other in earlier if other.session == record.session and other.uuid not in path), None)
+        at = path.free(self.main, bisect.bisect_left(self.lines, record.line), record.session)
+        return self.main[at] if at >= 0 else None
 
     def walk(self, leaf: Record, lenient: bool = False) -> list[Record]:
         """From the root to `leaf`. `lenient` also takes the answers that hang beside old hook progress: they happened, though the client
         does not send them."""
         if (leaf.uuid, lenient) in self.paths:
             return self.paths[leaf.uuid, lenient]
-        path = Path()
+        path = Walk()
         step: Optional[Record] = leaf
         while step is not None and step.uuid not in path:
             path[step.uuid] = step
@@ -1259,8 +1268,10 @@ class Chain:
         return end if end and any(step is record for step in self.walk(end)) and record.uuid not in self.kept else record
 
     def newest_below(self, record: Record) -> Record:
-        """The newest of a record and what hangs below it, of equals the last in the file: a last line may be an old row, written again (measured)."""
-        if not any(child.parent == record.uuid for child in self.main):
+        """The newest of a record and what hangs below it, of equals the last in the file: a last line may be an old row, written again. The record
+        itself where a compaction lists what it kept (measured)."""
+        listed = self.boundary and self.boundary.compaction and self.boundary.compaction.kept is not None
+        if listed or not any(child.parent == record.uuid for child in self.main):
             return record
         return max((record, *below(record, self.children(), past_turns=True)), key=lambda one: (seconds(one.timestamp) or 0.0, one.line))
 
@@ -1547,10 +1558,10 @@ SECRETS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("secret", ("secret", "token", "passw", "key", "credential"),
         r"(?i)(?P<keep>(?:secret|token|passwd|password|api[-_]?key|(?:access|account|private)_?key|(?<!primary)(?<!foreign)(?<!sort)(?<!cache)_key"
         rf"|credential)s?[\"']?\s*[=:]\s*[\"']?){NO_SECRET}"
-        r"(?=[^\s\"',;&，。；、]{0,200}[0-9])[^\s\"',;&，。；、]{12,}"),
+        r"(?=[^\s\"',;&，。；、（）「」『』]{0,200}[0-9])[^\s\"',;&，。；、（）「」『』]{12,}"),
     ("secret", ("secret", "token", "passw"),
         rf"(?P<keep>(?:SECRET|TOKEN|PASSWORD|PASSWD)[A-Z0-9_]{{0,40}}=[\"']?){NO_SECRET}"
-        r"(?:(?<=\")[^\"\n]{4,200}(?=\")|(?<=')[^'\n]{4,200}(?=')|[^\s\"',;&，。；、]{4,})"),
+        r"(?:(?<=\")[^\"\n]{4,200}(?=\")|(?<=')[^'\n]{4,200}(?=')|[^\s\"',;&，。；、（）「」『』]{4,})"),
 )
 # fmt: on
 HINTS = tuple(dict.fromkeys(hint for _, hints, _ in SECRETS for hint in hints))
