@@ -380,12 +380,24 @@ def test_tags_of_pastes_that_are_never_closed_cost_no_time(report: Callable[[Ses
 def test_what_a_machine_printed_is_no_ones_own_words_without_tags_either(report: Callable[[Session], ElementTree.Element]) -> None:
     printed = "\n".join(f"2026-05-01 10:{at:02d}:00 ERROR pool must not be null\ngave up, always retry" for at in range(20))
     session = Session()
-    for said in (f"from last night:\n\n{printed}\n\nnever touch the press", f"{printed}\n\nthe port is 4711", "- pears\n- plums\n- never figs\n- apples\n- quinces"):
+    for said in (f"from last night:\n\n{printed}\n\nnever touch the press", f"{printed}\n\nthe port is 4711"):
         session.row("user", said)
         session.row("assistant", [{"type": "text", "text": "Noted."}])
     told = [prompt.text for prompt in report(session).iter("prompt")]
     assert told[0] == "from last night: [pasted] gave up, always retry never touch the press"
-    assert told[1:] == ["[pasted] gave up, always retry the port is 4711", "- pears - plums - never figs - apples - quinces"]
+    assert told[1:] == ["[pasted] gave up, always retry the port is 4711"]
+
+
+@pytest.mark.parametrize("line", [
+    "- never cut plum {}", "  always ask before row {}", "\talways ask before row {}", "# never cut row {}", "> never cut row {}", "| row {} | never cut it |",
+    "<rule>never cut row {}</rule>", "2026-05-{}: row by row", "{}. never cut the row", "{} never cut the row", "[ ] water row {}", "npm run water-row-{}", "10:{} water the row",
+])
+def test_lines_as_people_type_them_are_their_own_words(line: str, report: Callable[[Session], ElementTree.Element]) -> None:
+    session = Session()
+    session.row("user", "these hold:\n" + "\n".join(line.format(at) for at in range(10, 30)))
+    session.row("assistant", [{"type": "text", "text": "Noted."}])
+    [prompt] = report(session).iter("prompt")
+    assert f"{line.strip().format(10)} {line.strip().format(11)}" in str(prompt.text)
 
 
 def test_a_line_of_the_timeline_tells_its_day_though_the_line_before_is_left_out(report: Callable[[Session], ElementTree.Element]) -> None:

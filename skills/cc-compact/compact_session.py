@@ -47,8 +47,8 @@ PASTED = r"<pasted_content\b[^<>]*>([^<]*(?:<(?!/?pasted_content\b)[^<]*)*)</pas
 PASTED_HEAD = 60  # of a text that was pasted into a longer prompt
 PASTED_LINE = 180  # in a prompt's one line there is no room even for that, nor does what was pasted steer
 # Many paste without the client's tags: four lines that only a machine begins so, with few others between, are no one's own words. What
-# people also begin a line with (a blank, a hyphen, "#", ">", "|", a tag) is none of it.
-PRINTED_LINE = r"(?:\[?\d{2,4}[-:/]\d\d[-:/]\d\d|[ \t]+(?:at |File \"|\d+ [|]|\^)|[{}$]|Traceback|npm |E  )"
+# people also begin a line with (a blank, a hyphen, "#", ">", "|", a tag, a day) is none of it.
+PRINTED_LINE = r"(?:\[?(?:\d{4}[-/]\d\d[-/]\d\d[T ])?\d\d:\d\d:\d\d|[ \t]+(?:at |File \"|\d+ [|]|\^)|[{}$]|Traceback|npm (?i:err|warn)|E  )"
 PRINTED = rf"(?m)^{PRINTED_LINE}.*(?:\n(?:(?!{PRINTED_LINE}).+\n){{0,1}}{PRINTED_LINE}.*){{3,}}(?:\n[\w.]*(?:Error|Exception)\b.*)?"
 OPENERS = "and|but|so|also|please|then|oh|ok|okay|yes|yeah|well|hmm|hm|ah|sorry|hey|why"  # what people put before what they say
 
