@@ -677,7 +677,7 @@ def as_client(line: bytes) -> bytes:
     return json.dumps({**head, "message": message, "type": kind, "uuid": uuid, "timestamp": timestamp, **row}, separators=(",", ":")).encode() + b"\n"
 
 
-@pytest.mark.parametrize("how, status, told", [(signal.SIGTERM, 143, b""), (signal.SIGINT, 1, b"interrupted")])
+@pytest.mark.parametrize("how, status, told", [(signal.SIGTERM, 143, b""), (signal.SIGHUP, 129, b""), (signal.SIGINT, 1, b"interrupted")])
 def test_a_fork_that_is_stopped_leaves_nothing(
     place: Callable[..., Path], tmp_path: Path, config: Path, how: signal.Signals, status: int, told: bytes
 ) -> None:
@@ -685,7 +685,7 @@ def test_a_fork_that_is_stopped_leaves_nothing(
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": str(config)}
     for _ in range(20):  # on a busy machine a fork may be done before the signal is sent
         with subprocess.Popen([sys.executable, str(SCRIPT), "--file", str(source), "--exact"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment,
-                              preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)) as run:  # where the tests run in the background it is ignored
+                              preexec_fn=lambda: signal.signal(how, signal.SIG_DFL)) as run:  # where the tests run in the background some are ignored
             while run.poll() is None and not list(source.parent.glob(".*.unfinished")):
                 time.sleep(0.001)
             run.send_signal(how)

@@ -1203,7 +1203,9 @@ def make_copy(copier: Copier) -> Written:
     if split:  # then it takes long enough to be stopped
         import signal
 
-        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+        for number in (signal.SIGTERM, signal.SIGHUP):  # a closed terminal sends the second, which nohup has ignored
+            if signal.getsignal(number) == signal.SIG_DFL:
+                signal.signal(number, lambda caught, _: sys.exit(128 + caught))
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         made = os.path.join(folder, f".{copier.identity.session}.{os.getpid()}.unfinished")  # not a session's, for the client
