@@ -281,9 +281,10 @@ class Pattern:
     `literals` are folded texts of which at least one occurs in whatever matches, None where that cannot be said.
     """
 
-    def __init__(self, given: str, pieces: list[str], sensitive: bool, counted: bool, watch: Stopwatch) -> None:
+    def __init__(self, mode: str, text: str, sensitive: bool, watch: Stopwatch) -> None:
         import warnings
 
+        pieces = glob_pieces(text) if mode == "glob" else [text]
         if not pieces[0]:
             raise cc.Refusal("--regexp is empty; give a pattern, or words")
         flags = re.S | re.M | (0 if sensitive else re.I)
@@ -296,10 +297,10 @@ class Pattern:
                 asked = [asked_by(piece, flags) for piece in pieces]
         except (re.error, RecursionError, OverflowError) as error:
             place = f" at position {error.pos}" if isinstance(error, re.error) and error.pos is not None else ""
-            raise cc.Refusal(f"{given} does not compile: {getattr(error, 'msg', error)}{place}; mend it, or use plain words") from None
+            raise cc.Refusal(f"--{mode} {text} does not compile: {getattr(error, 'msg', error)}{place}; mend it, or use plain words") from None
         best = max((literals for literals, _ in asked if literals), key=shortest, default=None)
         self.literals = [fold(literal, self.sensitive) for literal in best] if best else None
-        self.counted, self.takes_nothing, self.watch = counted, not asked[0][1], watch
+        self.counted, self.takes_nothing, self.watch = mode == "regexp", not asked[0][1], watch
 
     def match(self, text: str) -> Optional[Match]:
         """The match in a text as it was written, None where there is none; also where folding makes it longer: `Stra.e` is to find Straße."""
@@ -476,11 +477,6 @@ class Sieve:
         return False
 
 
-def line_texts(line: bytes) -> Iterator[str]:
-    """What the records of a line say, in whatever spelling."""
-    return leaves(cc.parse_line(line).objects)
-
-
 @lru_cache(maxsize=256)
 def spellings_of(letter: str) -> tuple[int, ...]:
     """Codes of the characters that can stand for a folded letter, () where it is made of several or none of them is plain.
@@ -540,7 +536,7 @@ def passing_lines(pieces: list[tuple[int, bytes]], path: str, sieve: Sieve) -> I
         spelled = found or sieve.spells(piece)
         lines = piece.split(b"\n") if spelled or b"tool-results" in piece else []
         for at, line in zip(itertools.accumulate((len(line) + 1 for line in lines), initial=offset), lines):
-            told = (found and sieve.finds(line)) or (spelled and sieve.spells(line) and sieve.holds(line_texts(line)))
+            told = (found and sieve.finds(line)) or (spelled and sieve.spells(line) and sieve.holds(leaves(cc.parse_line(line).objects)))
             if told or saved_passes(line, path, sieve):
                 yield at, len(line)
 
@@ -874,21 +870,15 @@ class Target(NamedTuple):
         return self.parent or os.path.splitext(os.path.basename(self.path))[0]
 
 
-def matcher_of(options: argparse.Namespace, watch: Stopwatch) -> Words | Pattern:
-    """What the command line looks for. Raises Refusal where that is nothing."""
-    if options.mode == "keyword":
-        return Words(options.query, options.case_sensitive)
-    pieces = glob_pieces(options.query) if options.mode == "glob" else [options.query]
-    return Pattern(f"--{options.mode} {options.query}", pieces, options.case_sensitive, options.mode == "regexp", watch)
-
-
 class Search:
     """What is looked for, in which transcripts, and which items count. Raises Refusal where there is nothing to look for."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options, (self.targets, self.named) = options, find_targets(options)
         self.watch = Stopwatch(options.timeout)
-        self.matcher = matcher_of(options, self.watch)
+        query, sensitive = options.query, options.case_sensitive
+        words = options.mode == "keyword"
+        self.matcher: Words | Pattern = Words(query, sensitive) if words else Pattern(options.mode, query, sensitive, self.watch)
         self.sieve = Sieve(self.matcher.literals)
         self.kinds = options.type.split(",") if options.type else [kind for kind in KINDS if kind != "thinking"]
         states = options.only.split(",") if options.only else STATES
@@ -1037,7 +1027,7 @@ def search_in_two(target: Target, search: Search, tally: Tally, size: int) -> No
         writing.close()  # else the other process would wait for itself where this one is gone
         late = passing_offsets(path, sieve, middle, size)
         early = None if late is None else passing_offsets(path, sieve, int.from_bytes(reading.read(8), "big"), middle)
-        dense = late is None or early is None
+        dense = early is None  # as it also is where `late` is
         return None if late is None or early is None else late | early
 
     with reading, writing, cc.second_process([test_on, lambda: match_end(target, search, cut) if dense else None]) as answers:
@@ -1365,7 +1355,6 @@ def search_report(options: argparse.Namespace) -> str:
         match_items(typed_items(search), search, tally)
     if search.watch.rung_in:
         search.watch.set_alarm(0)
-    tally.trim()
     report = lay_out_search(search, tally)
     if tally.stopped:
         raise cc.Refusal(
@@ -1609,12 +1598,12 @@ def newest_first(paths: list[str]) -> Iterator[cc.Card]:
 
 def last_time(path: str) -> float:
     """The last time that stands in a transcript, in seconds; for ever where none stands near its end."""
+    found = None
     with suppress(OSError), open(path, "rb", buffering=0) as file:
         file.seek(max(size_of(path) - TAIL_BYTES, 0))
         found = re.match(LAST_TIME, file.read())
-        when = cc.seconds(found[1].decode("utf-8", "replace")) if found else None
-        return float("inf") if when is None else when
-    return float("inf")
+    when = cc.seconds(found[1].decode("utf-8", "replace")) if found else None
+    return EVER[1] if when is None else when
 
 
 def session_line(card: cc.Card, report: Report) -> str:
