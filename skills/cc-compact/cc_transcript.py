@@ -565,9 +565,13 @@ def narrow(transcript: Transcript, offset: int, size: int, fields: dict[str, Any
     record.session, record.cwd, record.branch, record.entrypoint = place
     record.forked_from = string(mapping(get("forkedFrom")).get("sessionId"))
     if kind == "assistant":
-        narrow_answer(record, fields, mapping(get("message")))
+        message = mapping(get("message"))
+        record.take_blocks(message.get("content"))
+        record.message_id, record.model = string(message.get("id")), sys.intern(string(message.get("model")))
+        record.known_tokens = mapping(message.get("usage"))
+        record.api_error = get("isApiErrorMessage") is True
     elif kind == "user":
-        narrow_user(record, fields, mapping(get("message")))
+        narrow_user(record, fields, mapping(get("message")).get("content"))
     elif kind == "attachment":
         attachment = mapping(get("attachment"))
         record.subtype = sys.intern(string(attachment.get("type")))
@@ -586,17 +590,9 @@ def narrow(transcript: Transcript, offset: int, size: int, fields: dict[str, Any
     return record
 
 
-def narrow_answer(record: Record, fields: dict[str, Any], message: dict[str, Any]) -> None:
-    """Fill in what an assistant record alone carries."""
-    record.take_blocks(message.get("content"))
-    record.message_id, record.model = string(message.get("id")), sys.intern(string(message.get("model")))
-    record.known_tokens = mapping(message.get("usage"))
-    record.api_error = fields.get("isApiErrorMessage") is True
-
-
-def narrow_user(record: Record, fields: dict[str, Any], message: dict[str, Any]) -> None:
+def narrow_user(record: Record, fields: dict[str, Any], content: object) -> None:
     """Fill in what a user record alone carries."""
-    record.take_blocks(message.get("content"))
+    record.take_blocks(content)
     record.summary = fields.get("isCompactSummary") is True
     record.origin = string(mapping(fields.get("origin")).get("kind")) or (turn if (turn := string(fields.get("turnOrigin"))) in NO_PERSON else "")
     record.local = fields.get("rowSource") == "local" and not record.origin
@@ -606,7 +602,7 @@ def narrow_user(record: Record, fields: dict[str, Any], message: dict[str, Any])
     if record.denial and mapping(fields.get("permissionDecision")).get("source") in ("config", "hook"):
         record.denial = "permission-rule"  # of what nobody was asked, client 2.1.332 says "user-rejected" as well, without a terminal
     if len(record.results) == 1:
-        take_failure(record, record.results[0], detail, array(message.get("content")))
+        take_failure(record, record.results[0], detail, array(content))
 
 
 def take_failure(record: Record, result: Result, detail: str, blocks: list[Any]) -> None:
@@ -1079,7 +1075,7 @@ class Conversation:
     """
 
     def __init__(self, transcript: Transcript) -> None:
-        self.transcript = transcript
+        self.transcript, self.links = transcript, Links(transcript.records)
         self.live: list[Record] = []
         self.earlier: list[Record] = []
         self.happened: list[Record] = []
@@ -1088,7 +1084,6 @@ class Conversation:
         self.summaries: list[Record] = []
         self.commands: list[str] = []
         self.compactions = 0
-        self.links = Links([])
 
 
 BRIDGE_SECONDS = 5  # the client bridges a missing parent to a record at most this much older (measured: 5 s yes, 6 s no)
@@ -1414,7 +1409,6 @@ def merged(records: list[Record], others: list[Record]) -> Iterator[Record]:
 def read_conversation(transcript: Transcript) -> Conversation:
     """Sort a transcript's records into live, earlier and abandoned, and cut them into exchanges."""
     conversation = Conversation(transcript)
-    conversation.links = Links(transcript.records)
     chain = Chain(conversation.links, len(transcript.records))
     leaf = chain.leaf(transcript.pin)
     if leaf is None:
@@ -1440,21 +1434,17 @@ def cut_into_exchanges(conversation: Conversation, live: Container[str]) -> None
     opened: Optional[Exchange] = None
     for record in merged(records, loose) if loose else records:
         if record.kind == "assistant":
-            opened = opened or open_exchange(conversation, None, Prompt("", "none"), record, live)
+            if opened is None:
+                opened = Exchange(0, Prompt("", "none"), record, record.uuid in live)
+                conversation.exchanges.append(opened)
             add_answer(opened, record, results)
         elif not record.results:
             if prompt := prompt_of(record):
-                opened = open_exchange(conversation, opened, prompt, record, live)
+                lives = record.uuid in live if record.uuid else bool(opened and opened.live)
+                opened = Exchange((opened.n if opened else 0) + 1, prompt, record, lives)
+                conversation.exchanges.append(opened)
             else:
                 note_harness_record(conversation, opened, record)
-
-
-def open_exchange(conversation: Conversation, before: Optional[Exchange], prompt: Prompt, record: Record, live: Container[str]) -> Exchange:
-    """Begin a new exchange; one that no prompt begins has the number 0."""
-    lives = record.uuid in live if record.uuid else bool(before and before.live)
-    opened = Exchange((before.n if before else 0) + (prompt.how != "none"), prompt, record, lives)
-    conversation.exchanges.append(opened)
-    return opened
 
 
 def add_answer(exchange: Exchange, record: Record, results: dict[str, Result]) -> None:
@@ -2032,8 +2022,7 @@ def read_card(path: str) -> Optional[Card]:
     """The card of a transcript, None where the file cannot be read."""
     try:
         with open(path, "rb") as file:
-            head = read_head(file)
-            tail = read_tail(file)
+            head, tail = read_head(file), read_tail(file)
     except OSError:
         return None
     turns = [record for record in tail if is_conversation(record)]

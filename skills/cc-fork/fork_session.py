@@ -916,26 +916,17 @@ class RowOrder:
         check(bool(record.blocks or cc.mapping(record.fields().get("message")).get("content")), name, " has no content")
         calls, results = [call.id for call in record.calls], [result.call_id for result in record.results]
         if record.kind == "assistant":
-            self.take_answer(record.message_id, calls, results, name)
+            goes_on = not self.waiting or (record.message_id and record.message_id == self.answer)
+            check(bool(goes_on and not results), name, ": an answer goes on while a call waits for its result")
+            check(len(set(calls)) == len(calls) and self.used.isdisjoint(calls), name, " uses the id of another call again")
+            self.answer = record.message_id
+            self.used.update(calls)
+            self.waiting.update(calls)
         else:
-            self.take_results(calls, results, name)
-
-    def take_answer(self, answer: str, calls: list[str], results: list[str], name: str) -> None:
-        """A row of the agent's."""
-        goes_on = not self.waiting or (answer and answer == self.answer)
-        check(bool(goes_on and not results), name, ": an answer goes on while a call waits for its result")
-        check(len(set(calls)) == len(calls) and self.used.isdisjoint(calls), name, " uses the id of another call again")
-        self.answer = answer
-        self.used.update(calls)
-        self.waiting.update(calls)
-
-    def take_results(self, calls: list[str], results: list[str], name: str) -> None:
-        """A row in the person's role."""
-        check(not calls, name, ": a call in the person's role")
-        check(bool(results) or not self.waiting, name, ": words stand between a call and its result")
-        check(len(set(results)) == len(results) and self.waiting.issuperset(results), name, ": a result that no call waits for")
-        self.waiting.difference_update(results)
-        self.answer = self.answer if self.waiting else ""
+            check(not calls, name, ": a call in the person's role")
+            check(bool(results) or not self.waiting, name, ": words stand between a call and its result")
+            check(len(set(results)) == len(results) and self.waiting.issuperset(results), name, ": a result that no call waits for")
+            self.waiting.difference_update(results)
 
 
 class Words(NamedTuple):
@@ -1359,8 +1350,7 @@ def read_summary_file(options: argparse.Namespace) -> str:
         raise cc.Refusal(f"--summary: cannot read {options.summary}: {error.strerror}") from error
     if not text.strip():
         raise cc.Refusal(f"--summary: {where} is empty; give the text that is to stand for the history")
-    shown: str = options.shown(text)
-    return shown
+    return str(options.shown(text))
 
 
 # ---------------------------------------------------------------------------------------------------------- command line
