@@ -433,7 +433,7 @@ def block_text(block: object) -> str:
     kind = string(fields.get("type"))
     if kind == "text":
         return string(fields.get("text"))
-    if kind in ("image", "document"):
+    if kind in PICTURES:
         return f"[{media_type(fields)}]"
     return f"[{kind}: {string(fields.get('tool_name'))}]" if kind == "tool_reference" else f"[{kind}]" if kind else ""
 
@@ -627,7 +627,7 @@ def narrow_block(record: Record, block: object) -> Any:
         return Result(string(fields.get("tool_use_id")), fields.get("is_error") is True, record)
     if kind in ("thinking", "redacted_thinking"):
         return Thinking(string(fields.get("thinking")))
-    if kind in ("image", "document"):
+    if kind in PICTURES:
         return Image()
     return None
 
@@ -641,6 +641,7 @@ def narrow_compaction(metadata: dict[str, Any]) -> Compaction:
     return Compaction(None, ends, string(mapping(segment).get("anchorUuid")))
 
 
+PICTURES = ("image", "document")  # kinds of blocks
 FAILED, REFUSED = "<tool_use_error>", "The user doesn't want to proceed with this tool use"  # the client's own words
 CHAIN_KINDS = frozenset(("user", "assistant", "attachment", "system", "progress"))
 TITLE_KINDS = {"custom-title": "customTitle", "ai-title": "aiTitle", "agent-name": "agentName"}  # the better first
@@ -920,16 +921,15 @@ class Transcript:
             self.pin = Pin(leaf, fields.get("explicit") is True or self.pin == Pin(leaf, True, after), after)  # the same once more takes nothing back
         elif kind in CHAIN_KINDS or ("parentUuid" in fields and string(fields.get("uuid"))):
             record = narrow(self, offset, size, fields)
-            record.glued, record.line = glued, len(self.records)
-            keep = self.add if record.uuid else self.loose.append
-            keep(record)
+            record.glued = glued
+            self.add(record)
 
     def add(self, record: Record) -> None:
-        """Append a chain record. A compaction voids every pin before it (measured)."""
+        """Append a chain record, to the loose ones where it has no uuid. A compaction voids every pin before it (measured)."""
         record.line = record.last_line = len(self.records)
-        if record.compaction:
+        if record.compaction and record.uuid:
             self.pin = None
-        self.records.append(record)
+        (self.records if record.uuid else self.loose).append(record)
 
 
 def open_transcript(path: str) -> IO[bytes]:

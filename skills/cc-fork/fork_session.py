@@ -53,7 +53,6 @@ INTERRUPTED = (  # the client's own words for a call at the end that has no resu
 )
 MISSING = "[Tool result missing due to internal error]"  # the same for one in the middle, where other calls of its answer have theirs (measured)
 UNREADABLE = "[This output is damaged in the session that this copy was made from, and is lost.]"
-PICTURES = ("image", "document")  # kinds of blocks
 PICTURE_HINT = "left out by cc-fork"
 PICTURE_NOTE = r"\[image\] \([^()]*, left out by cc-fork\)"  # compiled where a picture went
 # fmt: off
@@ -122,7 +121,7 @@ def text_size(value: object) -> int:
     if isinstance(value, str):
         return len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
     if isinstance(value, dict):
-        if value.get("type") in PICTURES and "source" in value:
+        if value.get("type") in cc.PICTURES and "source" in value:
             return PICTURE_BYTES
         value = value.values()
     elif not isinstance(value, list):
@@ -136,7 +135,7 @@ def text_size(value: object) -> int:
 def sent_size(fields: Json) -> int:
     """Bytes of context that a row takes when the session is resumed. What the client announces anew counts nowhere."""
     kind = fields.get("type")
-    if kind in ("user", "assistant") and fields.get("isApiErrorMessage") is not True:
+    if kind in cc.TURNS and fields.get("isApiErrorMessage") is not True:
         return text_size(cc.mapping(fields.get("message")).get("content"))
     attachment = cc.mapping(fields.get("attachment"))
     if kind != "attachment" or cc.string(attachment.get("type")) in ANNOUNCED:
@@ -346,7 +345,7 @@ class Slimmer:
     def block(self, block: Json) -> Json:
         """A content block of a message, slim."""
         self.saved, kind = 0, block.get("type")
-        if kind in PICTURES:
+        if kind in cc.PICTURES:
             return self.picture_note(block)
         if kind == "tool_use":
             block = {**block, "input": mapped(block.get("input"), self.cut)}
@@ -360,7 +359,7 @@ class Slimmer:
     def result_block(self, item: Any) -> Any:
         """A block inside a result."""
         block = cc.mapping(item)
-        if block.get("type") in PICTURES:
+        if block.get("type") in cc.PICTURES:
             return self.picture_note(block)
         return {**block, "text": mapped(block["text"], self.cut)} if block.get("type") == "text" and "text" in block else item
 
@@ -416,7 +415,7 @@ class Copier:
             if row is not None:
                 row["parentUuid"], parent = parent, row["uuid"]
                 self.written.add(row["uuid"])
-                self.speaks = self.speaks or row["type"] in ("user", "assistant")
+                self.speaks = self.speaks or row["type"] in cc.TURNS
                 self.count(row)
                 yield as_line(self.placed(row))
         for kind, key in (("custom-title", "customTitle"), ("agent-name", "agentName")):
@@ -442,7 +441,7 @@ class Copier:
         self.slimmer.turn = self.plan.turns.get(uuid, self.slimmer.turn)
         if not self.exact and piece.record.queued and cc.prompt_of(piece.record):
             row = as_prompt(row)
-        if row.get("type") not in ("user", "assistant"):
+        if row.get("type") not in cc.TURNS:
             row.pop("message", None)
         elif not self.take_content(row, piece):
             return None
@@ -487,7 +486,7 @@ class Copier:
             block = {**block, "id" if kind == "tool_use" else "tool_use_id": fresh}
         elif self.parts[piece.record.uuid] > 1:
             return None  # what stands beside results that are parted stays with the first of them
-        may_be_long = piece.record.size > self.slimmer.limit or kind in PICTURES or kind == "tool_result"
+        may_be_long = piece.record.size > self.slimmer.limit or kind in cc.PICTURES or kind == "tool_result"
         return self.slimmer.block(block) if may_be_long and piece.record.uuid not in self.plan.untouched else block
 
     def move_references(self, row: Json) -> None:
@@ -1189,7 +1188,8 @@ def make_copy(copier: Copier) -> Written:
     path, dry = copier.identity.path, copier.options.dry_run
     exists = os.path.lexists(path)
     folder = scratch_folder() if dry or exists else os.path.dirname(path)
-    made, is_new = "", not os.path.isdir(folder)
+    made = os.path.join(folder, f".{copier.identity.session}.{os.getpid()}.unfinished")  # not a session's, for the client
+    is_new = not os.path.isdir(folder)
     split = cc.can_split() and sum(record.size for record in copier.plan.said) >= SPLIT_BYTES
     if split:  # then it takes long enough to be stopped
         import signal
@@ -1197,16 +1197,14 @@ def make_copy(copier: Copier) -> Written:
         signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        made = os.path.join(folder, f".{copier.identity.session}.{os.getpid()}.unfinished")  # not a session's, for the client
         handle = os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o600)
         with os.fdopen(handle, "wb", cc.BLOCK_BYTES) as file:
             size, proof = write_and_prove(copier, made, file, split)
-        fresh = not dry and not exists and link_into_place(made, path)
-        return Written(size, proof, fresh)
+        return Written(size, proof, not dry and not exists and link_into_place(made, path))
     except OSError as error:
         raise cc.Refusal(f"cannot write the copy in {folder}: {error.strerror or error}; nothing was written, mend it or give --into DIR") from error
     finally:
-        if made and os.path.lexists(made):
+        if os.path.lexists(made):
             os.unlink(made)
         if is_new and not os.path.lexists(path):  # a folder that was made for nothing
             with suppress(OSError):
@@ -1283,15 +1281,12 @@ def sizes_xml(conversation: cc.Conversation, tally: Tally, after: int, quote: cc
     """What the copy of so many bytes saves, in tokens of the context and in bytes of the file."""
     usage = next((record.usage for record in reversed(conversation.live) if record.usage and not cc.is_synthetic(record)), None)
     saved, before, damaged = tally.before - tally.after, conversation.transcript.size, conversation.transcript.damaged or None
-    tokens: dict[str, object] = {
-        "tokens-before": tally.before // BYTES_PER_TOKEN,
-        "tokens-after": tally.after // BYTES_PER_TOKEN,
-        "tokens-saved": saved // BYTES_PER_TOKEN,
-        "last-usage": usage.context + usage.output if usage else None,
-    }
+    sizes = {"tokens-before": tally.before, "tokens-after": tally.after, "tokens-saved": saved}
+    tokens = {name: size // BYTES_PER_TOKEN for name, size in sizes.items()}
+    context = quote.attributes({**tokens, "last-usage": usage.context + usage.output if usage else None})
     only = max(before - after - max(saved, 0), 0)
-    sizes: dict[str, object] = {"bytes-before": before, "bytes-after": after, "saved-in-the-file-only": only, "damaged-lines": damaged}
-    return [cc.element("context", quote.attributes(tokens), ""), cc.element("file-size", quote.attributes(sizes), "")]
+    file = quote.attributes({"bytes-before": before, "bytes-after": after, "saved-in-the-file-only": only, "damaged-lines": damaged})
+    return [cc.element("context", context, ""), cc.element("file-size", file, "")]
 
 
 def lighter_ways(options: argparse.Namespace, tally: Tally) -> str:
