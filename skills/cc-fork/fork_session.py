@@ -263,26 +263,22 @@ def laid_out(records: list[cc.Record], last: Optional[cc.Record], tally: Tally) 
 def answer_and_results(rows: list[cc.Record], calls: dict[str, list[Answered]], at_end: bool, tally: Tally) -> Iterator[Union[Piece, Made]]:
     """The rows of one answer, then the results of their calls. Calls of a row where none got one go; beside others of their row, and at the
     end of the session, the model is told what is missing (both as the client does: measured). An answer that loses a call loses its thinking."""
-    given = {answer.result: answer.id for row in rows for answer in calls[row.uuid] if answer.result}
-    open_calls: list[Answered] = []
-    told: list[Answered] = []
-    for own in (calls[row.uuid] for row in rows):
-        missing = [answer for answer in own if not answer.result]
-        open_calls += missing
-        if at_end or len(missing) < len(own):
-            told += [answer for answer in missing if answer.call.id and "fork_session.py" not in answer.call.argument("command")]
-    for row in rows:
-        yield Piece(row, [answer.id if answer.result or answer in told else None for answer in calls[row.uuid]], len(told) == len(open_calls))
-    results: list[Union[Piece, Made]] = []
-    for record in sorted({result.record for result in given}, key=attrgetter("line")):
-        results.append(Piece(record, [given.get(result) for result in record.results], True))
+    own = [calls[row.uuid] for row in rows]
+    given = {answer.result: answer.id for answers in own for answer in answers if answer.result}
+    missing = [answer for answers in own for answer in answers if not answer.result and (at_end or any(one.result for one in answers))]
+    told = [answer for answer in missing if answer.call.id and "fork_session.py" not in answer.call.argument("command")]
+    untold = sum(map(len, own)) - len(given) - len(told)
+    for row, answers in zip(rows, own):
+        yield Piece(row, [answer.id if answer.result or answer in told else None for answer in answers], not untold)
+    records = sorted({result.record for result in given}, key=attrgetter("line"))
+    results: list[Union[Piece, Made]] = [Piece(record, [given.get(result) for result in record.results], True) for record in records]
     if told:
         what = {"type": "tool_result", "content": INTERRUPTED if at_end else MISSING, "is_error": True}
         content = [{**what, "tool_use_id": answer.id} for answer in told]
         made = Made("interrupted", {"type": "user", "message": {"role": "user", "content": content}}, rows[-1])
         results.insert(len(results) if at_end else 0, made)  # as the client does (measured)
     yield from results
-    tally.drop("calls without a result", times=len(open_calls) - len(told))
+    tally.drop("calls without a result", times=untold)
 
 
 # --------------------------------------------------------------------------------------------------------------- slimming
