@@ -53,7 +53,7 @@ def view(block: object) -> Any:
         return ("result", block.call_id, block.is_error, block.read())
     if isinstance(block, cc.Call):
         return ("call", block.id, block.name, block.input)
-    return (type(block).__name__, block)
+    return (type(block).__name__, getattr(block, "text", ""))  # a picture has none
 
 
 def known_to_both(quick: cc.Record, slow: cc.Record) -> None:

@@ -435,7 +435,7 @@ def block_text(block: object) -> str:
     kind = string(fields.get("type"))
     if kind == "text":
         return string(fields.get("text"))
-    if kind in ("image", "document"):
+    if kind in PICTURES:
         return f"[{media_type(fields)}]"
     return f"[{kind}: {string(fields.get('tool_name'))}]" if kind == "tool_reference" else f"[{kind}]" if kind else ""
 
@@ -567,9 +567,13 @@ def narrow(transcript: Transcript, offset: int, size: int, fields: dict[str, Any
     record.session, record.cwd, record.branch, record.entrypoint = place
     record.forked_from = string(mapping(get("forkedFrom")).get("sessionId"))
     if kind == "assistant":
-        narrow_answer(record, fields, mapping(get("message")))
+        message = mapping(get("message"))
+        record.take_blocks(message.get("content"))
+        record.message_id, record.model = string(message.get("id")), sys.intern(string(message.get("model")))
+        record.known_tokens = mapping(message.get("usage"))
+        record.api_error = get("isApiErrorMessage") is True
     elif kind == "user":
-        narrow_user(record, fields, mapping(get("message")))
+        narrow_user(record, fields, mapping(get("message")).get("content"))
     elif kind == "attachment":
         attachment = mapping(get("attachment"))
         record.subtype = sys.intern(string(attachment.get("type")))
@@ -588,17 +592,9 @@ def narrow(transcript: Transcript, offset: int, size: int, fields: dict[str, Any
     return record
 
 
-def narrow_answer(record: Record, fields: dict[str, Any], message: dict[str, Any]) -> None:
-    """Fill in what an assistant record alone carries."""
-    record.take_blocks(message.get("content"))
-    record.message_id, record.model = string(message.get("id")), sys.intern(string(message.get("model")))
-    record.known_tokens = mapping(message.get("usage"))
-    record.api_error = fields.get("isApiErrorMessage") is True
-
-
-def narrow_user(record: Record, fields: dict[str, Any], message: dict[str, Any]) -> None:
+def narrow_user(record: Record, fields: dict[str, Any], content: object) -> None:
     """Fill in what a user record alone carries."""
-    record.take_blocks(message.get("content"))
+    record.take_blocks(content)
     record.summary = fields.get("isCompactSummary") is True
     record.origin = string(mapping(fields.get("origin")).get("kind")) or (turn if (turn := string(fields.get("turnOrigin"))) in NO_PERSON else "")
     record.local = fields.get("rowSource") == "local" and not record.origin
@@ -608,7 +604,7 @@ def narrow_user(record: Record, fields: dict[str, Any], message: dict[str, Any])
     if record.denial and mapping(fields.get("permissionDecision")).get("source") in ("config", "hook"):
         record.denial = "permission-rule"  # of what nobody was asked, client 2.1.332 says "user-rejected" as well, without a terminal
     if len(record.results) == 1:
-        take_failure(record, record.results[0], detail, array(message.get("content")))
+        take_failure(record, record.results[0], detail, array(content))
 
 
 def take_failure(record: Record, result: Result, detail: str, blocks: list[Any]) -> None:
@@ -633,7 +629,7 @@ def narrow_block(record: Record, block: object) -> Any:
         return Result(string(fields.get("tool_use_id")), fields.get("is_error") is True, record)
     if kind in ("thinking", "redacted_thinking"):
         return Thinking(string(fields.get("thinking")))
-    if kind in ("image", "document"):
+    if kind in PICTURES:
         return Image()
     return None
 
@@ -647,6 +643,7 @@ def narrow_compaction(metadata: dict[str, Any]) -> Compaction:
     return Compaction(None, ends, string(mapping(segment).get("anchorUuid")))
 
 
+PICTURES = ("image", "document")  # kinds of blocks
 FAILED, REFUSED = "<tool_use_error>", "The user doesn't want to proceed with this tool use"  # the client's own words
 CHAIN_KINDS = frozenset(("user", "assistant", "attachment", "system", "progress"))
 TITLE_KINDS = {"custom-title": "customTitle", "ai-title": "aiTitle", "agent-name": "agentName"}  # the better first
@@ -926,16 +923,15 @@ class Transcript:
             self.pin = Pin(leaf, fields.get("explicit") is True or self.pin == Pin(leaf, True, after), after)  # the same once more takes nothing back
         elif kind in CHAIN_KINDS or ("parentUuid" in fields and string(fields.get("uuid"))):
             record = narrow(self, offset, size, fields)
-            record.glued, record.line = glued, len(self.records)
-            keep = self.add if record.uuid else self.loose.append
-            keep(record)
+            record.glued = glued
+            self.add(record)
 
     def add(self, record: Record) -> None:
-        """Append a chain record. A compaction voids every pin before it (measured)."""
+        """Append a chain record, to the loose ones where it has no uuid. A compaction voids every pin before it (measured)."""
         record.line = record.last_line = len(self.records)
-        if record.compaction:
+        if record.compaction and record.uuid:
             self.pin = None
-        self.records.append(record)
+        (self.records if record.uuid else self.loose).append(record)
 
 
 def open_transcript(path: str) -> IO[bytes]:
@@ -1081,7 +1077,7 @@ class Conversation:
     """
 
     def __init__(self, transcript: Transcript) -> None:
-        self.transcript = transcript
+        self.transcript, self.links = transcript, Links(transcript.records)
         self.live: list[Record] = []
         self.earlier: list[Record] = []
         self.happened: list[Record] = []
@@ -1090,7 +1086,6 @@ class Conversation:
         self.summaries: list[Record] = []
         self.commands: list[str] = []
         self.compactions = 0
-        self.links = Links([])
 
 
 BRIDGE_SECONDS = 5  # the client bridges a missing parent to a record at most this much older (measured: 5 s yes, 6 s no)
@@ -1446,7 +1441,6 @@ def merged(records: list[Record], others: list[Record]) -> Iterator[Record]:
 def read_conversation(transcript: Transcript) -> Conversation:
     """Sort a transcript's records into live, earlier and abandoned, and cut them into exchanges."""
     conversation = Conversation(transcript)
-    conversation.links = Links(transcript.records)
     chain = Chain(conversation.links, len(transcript.records))
     leaf = chain.leaf(transcript.pin)
     if leaf is None:
@@ -1472,21 +1466,17 @@ def cut_into_exchanges(conversation: Conversation, live: Container[str]) -> None
     opened: Optional[Exchange] = None
     for record in merged(records, loose) if loose else records:
         if record.kind == "assistant":
-            opened = opened or open_exchange(conversation, None, Prompt("", "none"), record, live)
+            if opened is None:
+                opened = Exchange(0, Prompt("", "none"), record, record.uuid in live)
+                conversation.exchanges.append(opened)
             add_answer(opened, record, results)
         elif not record.results:
             if prompt := prompt_of(record):
-                opened = open_exchange(conversation, opened, prompt, record, live)
+                lives = record.uuid in live if record.uuid else bool(opened and opened.live)
+                opened = Exchange((opened.n if opened else 0) + 1, prompt, record, lives)
+                conversation.exchanges.append(opened)
             else:
                 note_harness_record(conversation, opened, record)
-
-
-def open_exchange(conversation: Conversation, before: Optional[Exchange], prompt: Prompt, record: Record, live: Container[str]) -> Exchange:
-    """Begin a new exchange; one that no prompt begins has the number 0."""
-    lives = record.uuid in live if record.uuid else bool(before and before.live)
-    opened = Exchange((before.n if before else 0) + (prompt.how != "none"), prompt, record, lives)
-    conversation.exchanges.append(opened)
-    return opened
 
 
 def add_answer(exchange: Exchange, record: Record, results: dict[str, Result]) -> None:
@@ -2064,8 +2054,7 @@ def read_card(path: str) -> Optional[Card]:
     """The card of a transcript, None where the file cannot be read."""
     try:
         with open(path, "rb") as file:
-            head = read_head(file)
-            tail = read_tail(file)
+            head, tail = read_head(file), read_tail(file)
     except OSError:
         return None
     turns = [record for record in tail if is_conversation(record)]

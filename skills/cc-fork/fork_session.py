@@ -53,7 +53,6 @@ INTERRUPTED = (  # the client's own words for a call at the end that has no resu
 )
 MISSING = "[Tool result missing due to internal error]"  # the same for one in the middle, where other calls of its answer have theirs (measured)
 UNREADABLE = "[This output is damaged in the session that this copy was made from, and is lost.]"
-PICTURES = ("image", "document")  # kinds of blocks
 PICTURE_HINT = "left out by cc-fork"
 PICTURE_NOTE = r"\[image\] \([^()]*, left out by cc-fork\)"  # compiled where a picture went
 # fmt: off
@@ -122,7 +121,7 @@ def text_size(value: object) -> int:
     if isinstance(value, str):
         return len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
     if isinstance(value, dict):
-        if value.get("type") in PICTURES and "source" in value:
+        if value.get("type") in cc.PICTURES and "source" in value:
             return PICTURE_BYTES
         value = value.values()
     elif not isinstance(value, list):
@@ -136,7 +135,7 @@ def text_size(value: object) -> int:
 def sent_size(fields: Json) -> int:
     """Bytes of context that a row takes when the session is resumed. What the client announces anew counts nowhere."""
     kind = fields.get("type")
-    if kind in ("user", "assistant") and fields.get("isApiErrorMessage") is not True:
+    if kind in cc.TURNS and fields.get("isApiErrorMessage") is not True:
         return text_size(cc.mapping(fields.get("message")).get("content"))
     attachment = cc.mapping(fields.get("attachment"))
     if kind != "attachment" or cc.string(attachment.get("type")) in ANNOUNCED:
@@ -264,26 +263,22 @@ def laid_out(records: list[cc.Record], last: Optional[cc.Record], tally: Tally) 
 def answer_and_results(rows: list[cc.Record], calls: dict[str, list[Answered]], at_end: bool, tally: Tally) -> Iterator[Union[Piece, Made]]:
     """The rows of one answer, then the results of their calls. Calls of a row where none got one go; beside others of their row, and at the
     end of the session, the model is told what is missing (both as the client does: measured). An answer that loses a call loses its thinking."""
-    given = {answer.result: answer.id for row in rows for answer in calls[row.uuid] if answer.result}
-    open_calls: list[Answered] = []
-    told: list[Answered] = []
-    for own in (calls[row.uuid] for row in rows):
-        missing = [answer for answer in own if not answer.result]
-        open_calls += missing
-        if at_end or len(missing) < len(own):
-            told += [answer for answer in missing if answer.call.id and "fork_session.py" not in answer.call.argument("command")]
-    for row in rows:
-        yield Piece(row, [answer.id if answer.result or answer in told else None for answer in calls[row.uuid]], len(told) == len(open_calls))
-    results: list[Union[Piece, Made]] = []
-    for record in sorted({result.record for result in given}, key=attrgetter("line")):
-        results.append(Piece(record, [given.get(result) for result in record.results], True))
+    own = [calls[row.uuid] for row in rows]
+    given = {answer.result: answer.id for answers in own for answer in answers if answer.result}
+    missing = [answer for answers in own for answer in answers if not answer.result and (at_end or any(one.result for one in answers))]
+    told = [answer for answer in missing if answer.call.id and "fork_session.py" not in answer.call.argument("command")]
+    untold = sum(map(len, own)) - len(given) - len(told)
+    for row, answers in zip(rows, own):
+        yield Piece(row, [answer.id if answer.result or answer in told else None for answer in answers], not untold)
+    records = sorted({result.record for result in given}, key=attrgetter("line"))
+    results: list[Union[Piece, Made]] = [Piece(record, [given.get(result) for result in record.results], True) for record in records]
     if told:
         what = {"type": "tool_result", "content": INTERRUPTED if at_end else MISSING, "is_error": True}
         content = [{**what, "tool_use_id": answer.id} for answer in told]
         made = Made("interrupted", {"type": "user", "message": {"role": "user", "content": content}}, rows[-1])
         results.insert(len(results) if at_end else 0, made)  # as the client does (measured)
     yield from results
-    tally.drop("calls without a result", times=len(open_calls) - len(told))
+    tally.drop("calls without a result", times=untold)
 
 
 # --------------------------------------------------------------------------------------------------------------- slimming
@@ -346,7 +341,7 @@ class Slimmer:
     def block(self, block: Json) -> Json:
         """A content block of a message, slim."""
         self.saved, kind = 0, block.get("type")
-        if kind in PICTURES:
+        if kind in cc.PICTURES:
             return self.picture_note(block)
         if kind == "tool_use":
             block = {**block, "input": mapped(block.get("input"), self.cut)}
@@ -360,7 +355,7 @@ class Slimmer:
     def result_block(self, item: Any) -> Any:
         """A block inside a result."""
         block = cc.mapping(item)
-        if block.get("type") in PICTURES:
+        if block.get("type") in cc.PICTURES:
             return self.picture_note(block)
         return {**block, "text": mapped(block["text"], self.cut)} if block.get("type") == "text" and "text" in block else item
 
@@ -416,7 +411,7 @@ class Copier:
             if row is not None:
                 row["parentUuid"], parent = parent, row["uuid"]
                 self.written.add(row["uuid"])
-                self.speaks = self.speaks or row["type"] in ("user", "assistant")
+                self.speaks = self.speaks or row["type"] in cc.TURNS
                 self.count(row)
                 yield as_line(self.placed(row))
         for kind, key in (("custom-title", "customTitle"), ("agent-name", "agentName")):
@@ -442,7 +437,7 @@ class Copier:
         self.slimmer.turn = self.plan.turns.get(uuid, self.slimmer.turn)
         if not self.exact and piece.record.queued and cc.prompt_of(piece.record):
             row = as_prompt(row)
-        if row.get("type") not in ("user", "assistant"):
+        if row.get("type") not in cc.TURNS:
             row.pop("message", None)
         elif not self.take_content(row, piece):
             return None
@@ -487,7 +482,7 @@ class Copier:
             block = {**block, "id" if kind == "tool_use" else "tool_use_id": fresh}
         elif self.parts[piece.record.uuid] > 1:
             return None  # what stands beside results that are parted stays with the first of them
-        may_be_long = piece.record.size > self.slimmer.limit or kind in PICTURES or kind == "tool_result"
+        may_be_long = piece.record.size > self.slimmer.limit or kind in cc.PICTURES or kind == "tool_result"
         return self.slimmer.block(block) if may_be_long and piece.record.uuid not in self.plan.untouched else block
 
     def move_references(self, row: Json) -> None:
@@ -916,26 +911,17 @@ class RowOrder:
         check(bool(record.blocks or cc.mapping(record.fields().get("message")).get("content")), name, " has no content")
         calls, results = [call.id for call in record.calls], [result.call_id for result in record.results]
         if record.kind == "assistant":
-            self.take_answer(record.message_id, calls, results, name)
+            goes_on = not self.waiting or (record.message_id and record.message_id == self.answer)
+            check(bool(goes_on and not results), name, ": an answer goes on while a call waits for its result")
+            check(len(set(calls)) == len(calls) and self.used.isdisjoint(calls), name, " uses the id of another call again")
+            self.answer = record.message_id
+            self.used.update(calls)
+            self.waiting.update(calls)
         else:
-            self.take_results(calls, results, name)
-
-    def take_answer(self, answer: str, calls: list[str], results: list[str], name: str) -> None:
-        """A row of the agent's."""
-        goes_on = not self.waiting or (answer and answer == self.answer)
-        check(bool(goes_on and not results), name, ": an answer goes on while a call waits for its result")
-        check(len(set(calls)) == len(calls) and self.used.isdisjoint(calls), name, " uses the id of another call again")
-        self.answer = answer
-        self.used.update(calls)
-        self.waiting.update(calls)
-
-    def take_results(self, calls: list[str], results: list[str], name: str) -> None:
-        """A row in the person's role."""
-        check(not calls, name, ": a call in the person's role")
-        check(bool(results) or not self.waiting, name, ": words stand between a call and its result")
-        check(len(set(results)) == len(results) and self.waiting.issuperset(results), name, ": a result that no call waits for")
-        self.waiting.difference_update(results)
-        self.answer = self.answer if self.waiting else ""
+            check(not calls, name, ": a call in the person's role")
+            check(bool(results) or not self.waiting, name, ": words stand between a call and its result")
+            check(len(set(results)) == len(results) and self.waiting.issuperset(results), name, ": a result that no call waits for")
+            self.waiting.difference_update(results)
 
 
 class Words(NamedTuple):
@@ -1198,7 +1184,8 @@ def make_copy(copier: Copier) -> Written:
     path, dry = copier.identity.path, copier.options.dry_run
     exists = os.path.lexists(path)
     folder = scratch_folder() if dry or exists else os.path.dirname(path)
-    made, is_new = "", not os.path.isdir(folder)
+    made = os.path.join(folder, f".{copier.identity.session}.{os.getpid()}.unfinished")  # not a session's, for the client
+    is_new = not os.path.isdir(folder)
     split = cc.can_split() and sum(record.size for record in copier.plan.said) >= SPLIT_BYTES
     if split:  # then it takes long enough to be stopped
         import signal
@@ -1208,16 +1195,14 @@ def make_copy(copier: Copier) -> Written:
                 signal.signal(number, lambda caught, _: sys.exit(128 + caught))
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        made = os.path.join(folder, f".{copier.identity.session}.{os.getpid()}.unfinished")  # not a session's, for the client
         handle = os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o600)
         with os.fdopen(handle, "wb", cc.BLOCK_BYTES) as file:
             size, proof = write_and_prove(copier, made, file, split)
-        fresh = not dry and not exists and link_into_place(made, path)
-        return Written(size, proof, fresh)
+        return Written(size, proof, not dry and not exists and link_into_place(made, path))
     except OSError as error:
         raise cc.Refusal(f"cannot write the copy in {folder}: {error.strerror or error}; nothing was written, mend it or give --into DIR") from error
     finally:
-        if made and os.path.lexists(made):
+        if os.path.lexists(made):
             os.unlink(made)
         if is_new and not os.path.lexists(path):  # a folder that was made for nothing
             with suppress(OSError):
@@ -1294,15 +1279,12 @@ def sizes_xml(conversation: cc.Conversation, tally: Tally, after: int, quote: cc
     """What the copy of so many bytes saves, in tokens of the context and in bytes of the file."""
     usage = next((record.usage for record in reversed(conversation.live) if record.usage and not cc.is_synthetic(record)), None)
     saved, before, damaged = tally.before - tally.after, conversation.transcript.size, conversation.transcript.damaged or None
-    tokens: dict[str, object] = {
-        "tokens-before": tally.before // BYTES_PER_TOKEN,
-        "tokens-after": tally.after // BYTES_PER_TOKEN,
-        "tokens-saved": saved // BYTES_PER_TOKEN,
-        "last-usage": usage.context + usage.output if usage else None,
-    }
+    sizes = {"tokens-before": tally.before, "tokens-after": tally.after, "tokens-saved": saved}
+    tokens = {name: size // BYTES_PER_TOKEN for name, size in sizes.items()}
+    context = quote.attributes({**tokens, "last-usage": usage.context + usage.output if usage else None})
     only = max(before - after - max(saved, 0), 0)
-    sizes: dict[str, object] = {"bytes-before": before, "bytes-after": after, "saved-in-the-file-only": only, "damaged-lines": damaged}
-    return [cc.element("context", quote.attributes(tokens), ""), cc.element("file-size", quote.attributes(sizes), "")]
+    file = quote.attributes({"bytes-before": before, "bytes-after": after, "saved-in-the-file-only": only, "damaged-lines": damaged})
+    return [cc.element("context", context, ""), cc.element("file-size", file, "")]
 
 
 def lighter_ways(options: argparse.Namespace, tally: Tally) -> str:
@@ -1361,8 +1343,7 @@ def read_summary_file(options: argparse.Namespace) -> str:
         raise cc.Refusal(f"--summary: cannot read {options.summary}: {error.strerror}") from error
     if not text.strip():
         raise cc.Refusal(f"--summary: {where} is empty; give the text that is to stand for the history")
-    shown: str = options.shown(text)
-    return shown
+    return str(options.shown(text))
 
 
 # ---------------------------------------------------------------------------------------------------------- command line
