@@ -143,7 +143,7 @@ OTHER_SCRIPTS = (  # the same in languages that put no blanks between words, or 
     r"|絶対|必ず|しないで|ないで(?:ください|ね|[。！]|$)|ないこと|使わない|違[うい]|そうじゃな|元に戻|案[一二三\w]"
     r"|절대|반드시|항상|지 ?마(?:세요|라|요|[.! ]|$)|말고|되돌려|번째로"
 )
-OTHER_LETTERS = "[а-я一-鿿ぁ-ヿ가-힣]"  # without one of them the patterns of these scripts are not even compiled, which takes 1 ms
+OTHER_LETTERS = "[а-яぁ-힣]"  # without one of them the patterns of these scripts are not even compiled, which takes 1 ms
 CUE_CHARS = 4_000  # of a prompt's line, how much is searched for cues; what follows is mostly pasted
 
 

@@ -649,9 +649,9 @@ CHAIN_KINDS = frozenset(("user", "assistant", "attachment", "system", "progress"
 TITLE_KINDS = {"custom-title": "customTitle", "ai-title": "aiTitle", "agent-name": "agentName"}  # the better first
 CHAIN_HEAD = re.compile(  # the links, then what begins an attachment, a tool result, or the only block of an answer's row
     rb'\{"parentUuid":(?:null|"([!#-\[\]-~]{1,64})"),"isSidechain":(true|false),(?:"(?!uuid|type)[a-zA-Z]+":"[^"\\]*",)*?'
-    rb'(?:"message":\{(?:"model":"([^"\\<]*)",)?"id":"([^"\\]*)","type":"message","role":"assistant",(?:"model":"([^"\\<]*)",)?"content":'
-    rb'\[\{"type":"(?:text"|thinking"|tool_use","id":"([^"\\]*)","name":"([^"\\]*)")'
-    rb'|"type":"user","message":\{"role":"user","content":\[\{(?:"tool_use_id":"([^"\\]*)",)?"type":"tool_result",(?:"tool_use_id":"([^"\\]*)",)?"content":'
+    rb'(?:"message":\{(?:"model":"([!#-;=-\[\]-~]*)",)?"id":"([!#-\[\]-~]*)","type":"message","role":"assistant",(?:"model":"([!#-;=-\[\]-~]*)",)?"content":'
+    rb'\[\{"type":"(?:text"|thinking"|tool_use","id":"([!#-\[\]-~]*)","name":"([!#-\[\]-~]*)")'
+    rb'|"type":"user","message":\{"role":"user","content":\[\{(?:"tool_use_id":"([!#-\[\]-~]*)",)?"type":"tool_result",(?:"tool_use_id":"([!#-\[\]-~]*)",)?"content":'
     rb'|"attachment":\{"type":"([a-z_]+)")'
 )
 LINK_TAIL = re.compile(rb',"uuid":"([!#-\[\]-~]{1,64})","timestamp":"([!#-\[\]-~]{1,40})"')
@@ -660,7 +660,7 @@ PLACE_TAIL = re.compile(
     rb'(?:,"[a-zA-Z]+":"[^"\\]*")*'
 )
 FORK_TAIL = rb',"forkedFrom":\{"sessionId":"([^"\\]*)","messageUuid":"[^"\\]*"\}'
-RESULT_END = re.compile(rb'["\]l](?:,"is_error":(true|false))?(?:,"tool_use_id":"([^"\\]*)")?\}\]\}\Z')
+RESULT_END = re.compile(rb'["\]l](?:,"is_error":(true|false))?(?:,"tool_use_id":"([!#-\[\]-~]*)")?\}\]\}\Z')
 CONTENT, NEXT_BLOCK = b'"content":[', b'},{"type":"'
 GLUED = b'{"parentUuid":'  # within a line: another record, glued to a torn one
 BEHIND_TEXT = (b'"type":"',)  # where a result's content is one text, the sign of another block or record behind it
@@ -669,8 +669,11 @@ ANSWER_LINK, ATTACHMENT_LINK = b',"type":"assistant","uuid":"', b',"type":"attac
 TAIL_BYTES = 1_024  # where a record's place in the world stands, and what a short record glued to a line's end begins with
 BLOCK_TAIL = 128  # where a result block's flag and id stand, behind its content
 DETAIL = b'"toolUseResult":'
+ENTRYPOINT = b',"entrypoint":"'
 SIDE_START = b'{"type":"'
-READ_KINDS = frozenset(kind.encode() for kind in (*CHAIN_KINDS, *TITLE_KINDS, "last-prompt"))  # of side records only titles and pins are read
+READ_KINDS = "|".join((*CHAIN_KINDS, *TITLE_KINDS, "last-prompt"))  # of side records only titles and pins are read
+IDLE_HEAD = re.compile(rf'\{{"type":"(?!(?:{READ_KINDS})")[^"\\]{{1,64}}"'.encode())
+REQUEST_START = b'{"type":"api-request'
 SIDE_TAILS = (b'"gitBranch":', b'"parentUuid":', b'Title":', b'"agentName":', b'"leafUuid":')  # of every record that counts
 
 
@@ -680,13 +683,9 @@ def is_idle(data: bytes, start: int = 0, end: int = sys.maxsize) -> bool:
     Inside a JSON string a quote is always escaped, so the byte tests only ever meet the structure. A record that was glued to such a
     line, or to a torn one's stub, ends the line and shows there what it is.
     """
-    if not data.startswith(SIDE_START, start) or not data.endswith((b"}\n", b"}\r\n"), start, end):
+    if not IDLE_HEAD.match(data, start, end) or not data.endswith((b"}\n", b"}\r\n"), start, end):
         return False
     end = min(end, len(data))
-    begin = start + len(SIDE_START)
-    kind = data[begin : max(data.find(b'"', begin, min(begin + 64, end)), begin)]
-    if not kind or b"\\" in kind or kind in READ_KINDS:
-        return False
     short = end - start <= TAIL_BYTES
     if short and data.count(b"{", start, end) == 1:  # nothing can be glued to it
         return True
@@ -698,7 +697,7 @@ def is_idle(data: bytes, start: int = 0, end: int = sys.maxsize) -> bool:
         return True
     if data.rfind(b'"parentUuid":', start, start + TAIL_BYTES) >= 0:
         return False
-    return kind.startswith(b"api-request") or data.find(b'}{"type":"', start, end) < 0  # requests are most of a file, and hold these
+    return data.startswith(REQUEST_START, start) or data.find(b'}{"type":"', start, end) < 0  # requests are most of a file, and hold these
 
 
 def recognise(transcript: Transcript, offset: int, data: bytes) -> Optional[Record]:
@@ -727,10 +726,10 @@ def recognise(transcript: Transcript, offset: int, data: bytes) -> Optional[Reco
     if attachment:
         record.subtype = attachment.decode()
         return record if attachment != b"queued_command" else None  # what a person said is read whole
-    record.message_id, record.model = answer.decode("utf-8", "replace"), sys.intern((model or late_model or b"").decode("utf-8", "replace"))
+    record.message_id, record.model = answer.decode(), sys.intern((model or late_model or b"").decode())
     record.known_blocks = record.known_tokens = None
     if tool is not None:
-        record.known_blocks = record.calls = (Call(call.decode("utf-8", "replace"), tool.decode("utf-8", "replace"), record),)
+        record.known_blocks = record.calls = (Call(call.decode(), tool.decode(), record),)
     alone = data.find(NEXT_BLOCK, start, at) < 0
     return record if alone and data.find(b'"isApiErrorMessage":true', at) < 0 else None
 
@@ -765,25 +764,30 @@ def take_result(record: Record, data: bytes, start: int, end: int, call: Optiona
     detail = data.find(DETAIL, end) + len(DETAIL)
     if detail > end and data.startswith(b'"User rejected' if ending[1] else (b'"User rejected', b'"Error: '), detail):
         return False
-    record.known_blocks = record.results = (Result((ending[2] if call is None else call).decode("utf-8", "replace"), failed, record),)
+    record.known_blocks = record.results = (Result((ending[2] if call is None else call).decode(), failed, record),)
     return True
 
 
 def take_place(record: Record, data: bytes, link_end: int) -> bool:
     """Fill in session, cwd, branch and entrypoint from the end of a line, which is the same in most lines; False where it is not the client's."""
-    places, tail = record.transcript.places, max(link_end, len(data) - TAIL_BYTES)
-    at = data.rfind(b',"entrypoint":"', tail)
-    ending = data[at if at >= 0 else data.rfind(b',"cwd":"', tail) :]
-    if b'"forkedFrom"' in ending and (fork := re.search(FORK_TAIL, ending)):
-        record.forked_from = fork[1].decode("utf-8", "replace")
-        ending = ending[: fork.start()] + ending[fork.end() :]
-    if ending not in places:
-        place = PLACE_TAIL.match(ending)
-        if not place or ending[place.end() :] not in (b"}\n", b"}\r\n"):
-            return False
-        entrypoint, session = (place[1] or b"").decode("utf-8", "replace"), place[3].decode("utf-8", "replace")
-        places[ending] = session, parse_string(place[2]), parse_string(place[4]), entrypoint
-    record.session, record.cwd, record.branch, record.entrypoint = places[ending]
+    transcript, ending = record.transcript, record.transcript.ending
+    if not ending or not data.endswith(ending, link_end):
+        tail = max(link_end, len(data) - TAIL_BYTES)
+        at = data.rfind(ENTRYPOINT, tail)
+        ending = data[at if at >= 0 else data.rfind(b',"cwd":"', tail) :]
+        fork = re.search(FORK_TAIL, ending) if b'"forkedFrom"' in ending else None
+        if fork:
+            record.forked_from = fork[1].decode("utf-8", "replace")
+            ending = ending[: fork.start()] + ending[fork.end() :]
+        if ending not in transcript.places:
+            place = PLACE_TAIL.match(ending)
+            if not place or ending[place.end() :] not in (b"}\n", b"}\r\n"):
+                return False
+            entrypoint, session = (place[1] or b"").decode("utf-8", "replace"), place[3].decode("utf-8", "replace")
+            transcript.places[ending] = session, parse_string(place[2]), parse_string(place[4]), entrypoint
+        if at >= 0 and not fork:
+            transcript.ending = ending
+    record.session, record.cwd, record.branch, record.entrypoint = transcript.places[ending]
     return True
 
 
@@ -867,6 +871,7 @@ class Transcript:
         self.records: list[Record] = []
         self.loose: list[Record] = []  # chain kinds without a uuid: they have a place in the file but no link
         self.places: dict[bytes, tuple[str, str, str, str]] = {}  # session, cwd, branch, entrypoint by the end of a line that tells them
+        self.ending = b""  # the latest of these from the entrypoint on, which the next line mostly has, too
         self.titles: dict[str, str] = {}
         self.pin: Optional[Pin] = None
         self.damaged = 0
@@ -1672,8 +1677,12 @@ class Quoter:
 
     def attributes(self, given: dict[str, object]) -> str:
         """` name="value"` for each that is not None or empty; values are cut at 300."""
-        told = ((name, self.plain(str(value), 300)) for name, value in given.items() if value not in (None, ""))
-        return "".join(f' {name}="{escaped(value, ATTRIBUTE_ESCAPES)}"' for name, value in told)
+        told = ((name, str(value) if isinstance(value, int) else self.attribute(value)) for name, value in given.items() if value not in (None, ""))
+        return "".join(f' {name}="{value}"' for name, value in told)
+
+    def attribute(self, value: object) -> str:
+        """The value of an attribute, cut at 300."""
+        return escaped(self.plain(str(value), 300), ATTRIBUTE_ESCAPES)
 
 
 def element(name: str, attributes: str, content: str) -> str:
