@@ -9,6 +9,7 @@ import importlib.util
 import random
 import re
 import sys
+from io import BytesIO
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -275,6 +276,51 @@ def test_a_line_made_to_mislead(name: str, padding: int, tmp_path: Path) -> None
     path = tmp_path / "s.jsonl"
     path.write_bytes((before + line + after).encode("utf-8"))
     compare_readings(path)
+
+
+ENDING = ',"entrypoint":"cli","cwd":"/x","sessionId":"s","version":"2.1.332","gitBranch":"main"}\n'
+ENDINGS = {  # what stands before and in the end of a line, and the entrypoint, directory and source of a fork that it tells
+    "the same": (ENDING, ("cli", "/x", "")),
+    "another": (ENDING.replace("cli", "sdk-py"), ("sdk-py", "/x", "")),
+    "another directory": (ENDING.replace("/x", "/x/y"), ("cli", "/x/y", "")),
+    "a fork's": (',"entrypoint":"cli","forkedFrom":{"sessionId":"f","messageUuid":"m"},"cwd"' + ENDING.partition(',"cwd"')[2], ("cli", "/x", "f")),
+    "a fork's, at its end": (ENDING.replace("}", ',"forkedFrom":{"sessionId":"f","messageUuid":"m"}}'), ("cli", "/x", "f")),
+    "said twice": (',"entrypoint":"sdk-py"' + ENDING, ("cli", "/x", "")),
+    "none": (',"cwd"' + ENDING.partition(',"cwd"')[2], ("", "/x", "")),
+    "none, and one before": (',"entrypoint":"sdk-py","userType":"external","cwd"' + ENDING.partition(',"cwd"')[2], ("sdk-py", "/x", "")),
+    "torn": (ENDING.replace("}", ""), ("", "", "")),
+}
+
+
+@pytest.mark.parametrize("first", ENDINGS)
+@pytest.mark.parametrize("second", ENDINGS)
+def test_an_end_met_before_hides_nothing(first: str, second: str, tmp_path: Path) -> None:
+    """Three lines, of which the last ends like the first."""
+    told = [ENDINGS[name] for name in (first, second, first)]
+    start = HEAD + '"content":"out"}]},"uuid":"u%d","timestamp":"2026-05-01T10:00:00.000Z"'
+    path = tmp_path / "s.jsonl"
+    path.write_text("".join(start % at + ending for at, (ending, _) in enumerate(told)), encoding="utf-8")
+    compare_readings(path)
+    with (transcript := cc.read_transcript(str(path), False)).file:
+        places = [(record.entrypoint, record.cwd, record.forked_from) for record in transcript.records]
+    assert places == [place for _, place in told if place != ("", "", "")]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_lines_are_cut_where_they_end(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever their lengths against the buffer, which is read into again and again, grows and is moved."""
+    monkeypatch.setattr(cc, "FIRST_BYTES", 16)
+    monkeypatch.setattr(cc, "BLOCK_BYTES", 64)
+    chance = random.Random(seed)
+    idle = b'{"type":"mode","mode":"x"}'
+    lines = [chance.choice((b"", b" ", idle, b"a" * chance.choice((1, 14, 15, 16, 17, 31, 63, 64, 65, 200, 1_000)))) for _ in range(200)]
+    data = b"\n".join(lines) + chance.choice((b"", b"\n", b"\r\n"))
+    whole, offset = [], 0
+    for line in data.splitlines(keepends=True):
+        whole += [(offset, line)] if line.strip() else []
+        offset += len(line)
+    assert list(cc.read_lines(BytesIO(data))) == whole
+    assert list(cc.read_lines(BytesIO(data), False)) == [(at, line) for at, line in whole if line.rstrip(b"\n") != idle or not line.endswith(b"\n")]
 
 
 def test_a_patch_read_alone_is_the_one_in_the_whole_line(tmp_path: Path) -> None:
