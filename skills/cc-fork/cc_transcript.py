@@ -275,7 +275,7 @@ def read_lines(file: IO[bytes], every: bool = True) -> Iterator[tuple[int, bytes
             got = file.readinto(view[filled:])  # type: ignore[attr-defined]
             start, filled, ended = 0, filled + got, not got
             while start < filled and (end := buffer.find(b"\n", start, filled) + 1 or (ended and filled)):
-                if (end - start > 2 or buffer[start:end].strip()) and (every or not is_idle(buffer, start, end)):
+                if (buffer[start] > 32 or buffer[start:end].strip()) and (every or not is_idle(buffer, start, end)):
                     yield offset + start, view[start:end].tobytes()
                 start = end
             offset, filled = offset + start, filled - start
