@@ -851,7 +851,7 @@ def check(holds: bool, *fault: str) -> None:
 
 def read_strictly(path: str, session: str, progress: Progress) -> cc.Transcript:
     """The copy, each line one whole record of this session in strict JSON, all rows in order, each reference to a row that is there."""
-    copy, order = cc.Transcript(path, cc.open_transcript(path)), RowOrder()
+    copy, order = cc.Transcript(path, open(path, "rb")), RowOrder()
     named: dict[str, int] = {}  # uuid -> the line that refers to it
     for number, line in enumerate(progress.lines(copy.file), 1):
         row, rows = strict_object(line, number), len(copy.records)
