@@ -143,7 +143,6 @@ OTHER_SCRIPTS = (  # the same in languages that put no blanks between words, or 
     r"|絶対|必ず|しないで|ないで(?:ください|ね|[。！]|$)|ないこと|使わない|違[うい]|そうじゃな|元に戻|案[一二三\w]"
     r"|절대|반드시|항상|지 ?마(?:세요|라|요|[.! ]|$)|말고|되돌려|번째로"
 )
-OTHER_LETTERS = "[а-яぁ-힣]"  # without one of them the patterns of these scripts are not even compiled, which takes 1 ms
 CUE_CHARS = 4_000  # of a prompt's line, how much is searched for cues; what follows is mostly pasted
 
 
@@ -520,8 +519,14 @@ def cue(line: str) -> Cue:
     for strength, pattern in ((3, RULE), (3, CORRECTION), (2, CHOICE)):
         if found := pattern.search(said):
             return cue_in_line(strength, found)
-    found = re.search(OTHER_LANGUAGES, said) or (re.search(OTHER_SCRIPTS, said) if re.search(OTHER_LETTERS, said) else None)
+    found = re.search(OTHER_LANGUAGES, said) or (re.search(OTHER_SCRIPTS, said) if has_other_letters(said) else None)
     return cue_in_line(3, found) if found else Cue(0, 0)
+
+
+def has_other_letters(said: str) -> bool:
+    """Whether letters of the other scripts stand in it: without one their pattern is not even compiled. As one, a class of so many letters
+    takes longer to compile than all lines to look through."""
+    return not said.isascii() and any("а" <= letter <= "я" or "ぁ" <= letter <= "힣" for letter in said)
 
 
 def cue_in_line(strength: int, found: re.Match[str]) -> Cue:
