@@ -903,7 +903,7 @@ class Transcript:
     def read(self, offset: int, size: int) -> bytes:
         """Bytes of one line, fewer where the file has shrunk."""
         try:
-            if hasattr(os, "pread"):  # not on Windows; a buffered read would fetch a whole block each time
+            if hasattr(os, "pread"):  # not on Windows; it leaves the file's position alone, which a second process shares
                 return os.pread(self.file.fileno(), size, offset)
             self.file.seek(offset)
             return self.file.read(size)
