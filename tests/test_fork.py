@@ -624,6 +624,20 @@ def test_a_copy_proven_by_a_second_process_is_the_same(place: Callable[..., Path
     assert list(source.parent.iterdir()) == [source]
 
 
+READS = "import atexit; atexit.register(lambda: print(open('/proc/self/io').read(), file=sys.stderr))"
+
+
+@pytest.mark.skipif(not os.access("/proc/self/io", os.R_OK), reason="nothing here counts a process's reads")
+def test_the_files_are_read_in_blocks(place: Callable[..., Path], tmp_path: Path, config: Path) -> None:
+    """A file that is read without a buffer, line by line, takes a call for each byte: twenty times the run."""
+    source = place(long_session(40))
+    program = SPOIL.format(folder=str(SCRIPT.parent), source=str(source), spoil="pass", alone=True).replace("real =", f"{READS}\nreal =")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path,
+                          env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": str(config)})
+    reads = int(re.search(r"syscr: (\d+)", done.stderr)[1])  # type: ignore[index]
+    assert done.returncode == 0 and reads < source.stat().st_size // 1_000, (reads, source.stat().st_size)
+
+
 # --- a source that changes, and refusals --------------------------------------------------------------------------------
 
 GROW = """
